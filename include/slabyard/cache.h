@@ -110,7 +110,8 @@ typedef struct sy_cache_config {
  *     EINVAL    size is 0 or over half the address space; align is no power of two or above
  *               SY_CACHE_ALIGN_MAX; a flag is unknown; reserved is not zero; SY_LIMIT_EXACT without
  *               limit; dispose without SY_HANDLES
- *     ENOMEM    no memory, or too many caches
+ *     ENOMEM    no memory
+ *     ENOSPC    too many caches (SY_CACHES_MAX)
  */
 SY_API sy_cache *sy_cache_create(const sy_cache_config *config);
 

@@ -40,7 +40,10 @@ SY_BEGIN_DECLS
 typedef struct sy_heap sy_heap;
 
 /** The bytes of a heap's name that are kept. */
-enum { SY_HEAP_NAME_MAX = 15 }; /* bytes of the name that are kept */
+enum {
+    SY_HEAP_NAME_MAX = 15,       /* bytes of the name that are kept */
+    SY_HEAP_CLASSES_MAX = 12288, /* size classes in use, of all heaps together */
+};
 
 /** The configuration of a heap. Every field may be zero. */
 typedef struct sy_heap_config {
@@ -54,7 +57,7 @@ typedef struct sy_heap_config {
 
 /**
  * Creates a heap. The caller owns it until sy_heap_destroy or sy_heap_destroy_all. Each size class
- * that is used in it counts towards SY_CACHES_MAX.
+ * that is used in it counts towards SY_CACHES_MAX and SY_HEAP_CLASSES_MAX.
  *
  * Returns the heap, or NULL with errno.
  *
@@ -95,6 +98,7 @@ SY_API void sy_heap_destroy_all(sy_heap *heap);
  *
  * Errors:
  *     ENOMEM    no memory, or a limit is reached
+ *     ENOSPC    a size class is needed, and there are SY_HEAP_CLASSES_MAX in all heaps
  */
 SY_API void *sy_heap_alloc(sy_heap *heap, size_t size);
 
@@ -105,6 +109,7 @@ SY_API void *sy_heap_alloc(sy_heap *heap, size_t size);
  *
  * Errors:
  *     ENOMEM    no memory, a limit is reached, or the product overflows
+ *     ENOSPC    a size class is needed, and there are SY_HEAP_CLASSES_MAX in all heaps
  *
  *     struct order *table = sy_heap_calloc(tenant, 256, sizeof *table);   all bytes are 0
  *     ...
@@ -120,6 +125,7 @@ SY_API void *sy_heap_calloc(sy_heap *heap, size_t count, size_t size);
  * Errors:
  *     EINVAL    `align` is no power of two up to SY_CACHE_ALIGN_MAX
  *     ENOMEM    no memory, or a limit is reached
+ *     ENOSPC    a size class is needed, and there are SY_HEAP_CLASSES_MAX in all heaps
  *
  *     float *row = sy_heap_aligned_alloc(tenant, 64, 1000 * sizeof *row);   for vector code
  *     ...
@@ -139,6 +145,7 @@ SY_API void *sy_heap_aligned_alloc(sy_heap *heap, size_t align, size_t size);
  * Errors:
  *     EINVAL    the address is no object of the heap, and the fault handler returned
  *     ENOMEM    no memory, or a limit is reached
+ *     ENOSPC    a size class is needed, and there are SY_HEAP_CLASSES_MAX in all heaps
  */
 SY_API void *sy_heap_realloc(sy_heap *heap, void *object, size_t size);
 
@@ -197,6 +204,7 @@ SY_API size_t sy_heap_usable_size(const sy_heap *heap, const void *object);
  *
  * Errors:
  *     ENOMEM    no memory
+ *     ENOSPC    a size class is needed, and there are SY_HEAP_CLASSES_MAX in all heaps
  *
  *     sy_cache *orders = sy_heap_cache_for(tenant, sizeof(struct order));
  *     struct order *order = orders ? sy_cache_alloc(orders) : NULL;
@@ -215,6 +223,7 @@ SY_API sy_cache *sy_heap_cache_for(sy_heap *heap, size_t size);
  * Errors:
  *     EINVAL    the heap has no SY_HANDLES
  *     ENOMEM    no memory, or a limit is reached
+ *     ENOSPC    a size class is needed, and there are SY_HEAP_CLASSES_MAX in all heaps
  */
 SY_API void *sy_heap_alloc_handle(sy_heap *heap, size_t size, sy_handle *handle);
 

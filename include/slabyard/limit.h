@@ -90,6 +90,7 @@ typedef enum sy_refusal {
     SY_REFUSAL_HEAP_LIMIT,    /* sy_heap_config.limit is reached */
     SY_REFUSAL_PROCESS_LIMIT, /* the limit of sy_set_limit is reached */
     SY_REFUSAL_CONSTRUCTOR,   /* a constructor failed */
+    SY_REFUSAL_CACHES,        /* the heaps have SY_HEAP_CLASSES_MAX size classes together */
 } sy_refusal;
 
 /**

@@ -96,7 +96,8 @@ typedef struct sy_vmem_config {
  *               the end of the integers; cached_max over 16 quanta; one of import and release
  *               without the other; import_min without either or a source; a source whose quantum is
  *               larger; a reserved field that is not zero
- *     ENOMEM    no memory, or no client number for a quantum cache (16,384 for all caches together)
+ *     ENOMEM    no memory
+ *     ENOSPC    no client number for a quantum cache (16,384 for all caches together)
  */
 SY_API sy_vmem *sy_vmem_create(const sy_vmem_config *config);
 

@@ -158,10 +158,13 @@ int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned numbe
         .sees_frees = cache->flags & (SY_GUARD | SY_ZERO),
         .guarded = sy_cache_guards(cache),
         .number = number,
+        .of_heap = cache->quota && cache->quota != &sy_quota_process,
     };
     cache->class_number = number;
     if (sy_client_open(&cache->client, &client) != 0) {
+        int error = errno;
         end_watch(cache);
+        errno = error;
         return -1;
     }
     sy_memory_hold(cache->memory);
@@ -180,7 +183,6 @@ sy_cache *sy_cache_create(const sy_cache_config *config) {
     if (!cache) return NULL;
     if (sy_cache_open(cache, config, 0) == 0) return cache;
     sy_side_give(cache, sizeof *cache);
-    errno = ENOMEM;
     return NULL;
 }
 

@@ -55,6 +55,7 @@ struct sy_cache {
     struct sy_watch *watch; /* NULL: neither checked nor watched */
     sy_memory *memory;      /* its slabs are taken from here */
     sy_quota *quota;        /* its slabs count for this quota; NULL: none */
+    sy_cache *of_quota;     /* the next cache of a heap */
     size_t limit;           /* in objects; SIZE_MAX: none */
     unsigned flags;
     unsigned class_number; /* in the map: the client's number for a class of the heap, else 0 */

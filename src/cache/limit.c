@@ -46,6 +46,7 @@ const char *sy_refusal_text(sy_refusal refusal) {
     case SY_REFUSAL_HEAP_LIMIT: return "the limit of the heap is reached";
     case SY_REFUSAL_PROCESS_LIMIT: return "the limit of the process is reached";
     case SY_REFUSAL_CONSTRUCTOR: return "a constructor failed";
+    case SY_REFUSAL_CACHES: return "the heaps have too many size classes";
     }
     return "refused";
 }
@@ -111,17 +112,48 @@ static bool gives_back(const sy_cache *cache, const sy_quota *quota, const sy_me
     return cache->memory == memory && !cache->destruct;
 }
 
-/* Drains these caches, and releases their empty slabs. Returns whether there were any. */
+static bool drain(sy_cache *cache) {
+    sy_client_drain(&cache->client);
+    return release_empty(cache);
+}
+
+/* Drains the caches of a heap. Their list may grow meanwhile; the heap is not destroyed, since this
+ * thread allocates from it. */
+static bool drain_heap(const sy_quota *quota) {
+    bool any = false;
+    sy_cache *cache = atomic_load_explicit(&quota->caches, memory_order_acquire);
+    for (; cache; cache = cache->of_quota) {
+        if (!sy_client_pin(&cache->client)) continue;
+        any |= drain(cache);
+        sy_client_unpin(&cache->client);
+    }
+    return any;
+}
+
+/* This thread's last drain of caches other than a heap's: whose, and what sy_drained_still needs to
+ * say whether another one could bring more back. */
+static SY_TLS struct {
+    const sy_quota *quota;
+    const sy_memory *memory;
+    uint32_t watch;
+} own_drain;
+
+/* Drains these caches, and releases their empty slabs. Returns whether there were any. A program
+ * that is refused again and again does not wait for that each time: all caches are drained again
+ * only if some have got something to give back. */
 static bool bring_back(const sy_quota *quota, const sy_memory *memory) {
     sy_client *client;
     bool any = false;
+    if (quota && quota != &sy_quota_process) return drain_heap(quota);
+    if (own_drain.quota == quota && own_drain.memory == memory && sy_drained_still(own_drain.watch))
+        return false;
+    own_drain.quota = quota;
+    own_drain.memory = memory;
+    own_drain.watch = sy_drained_begin();
     for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
         number = client->number;
         sy_cache *cache = sy_cache_of_client(client);
-        if (cache && gives_back(cache, quota, memory)) {
-            sy_client_drain(client);
-            any |= release_empty(cache);
-        }
+        if (cache && gives_back(cache, quota, memory)) any |= drain(cache);
         sy_client_unpin(client);
     }
     return any;
@@ -146,7 +178,10 @@ static void end_refill(const unsigned *outer) { own_limit.refills = *outer; }
 
 static bool refill(sy_cache *cache, uintptr_t *item) {
     unsigned outer SY_CLEANUP(end_refill) = own_limit.refills++;
-    return sy_client_alloc(&cache->client, item);
+    bool got = sy_client_alloc(&cache->client, item);
+    if (!got && own_drain.watch && gives_back(cache, own_drain.quota, own_drain.memory))
+        sy_client_close_slot(&cache->client);
+    return got;
 }
 
 /* The quota that refused the last refill; NULL: none. It is `quota` or a parent, so it exists. */

@@ -110,6 +110,7 @@ static void end_construction(sy_construction *work) {
     }
     sy_lock_release(&cache->lock);
     work->kept = kept;
+    sy_drained_end();
     while ((slab = surplus) != NULL) {
         surplus = slab->next;
         sy_cache_release_slab(cache, slab);
@@ -335,6 +336,7 @@ void sy_cache_flush(void *owner, uintptr_t *items, size_t count, _Atomic uint32_
     if (held) atomic_store_explicit(held, 0, memory_order_relaxed);
     sy_lock_release(&cache->lock);
     sy_cache_release_surplus(&flush);
+    sy_drained_end();
     for (size_t i = 0; i < flush.faults; i++) sy_fault_raise(&flush.fault[i]);
 }
 

@@ -151,8 +151,9 @@ static int commit_span(const sy_memory *memory, uintptr_t start, size_t bytes) {
 
 /* ---- moving the memory of kept spans ---- */
 
-/* Forgets a span in whose segment a move has lost addresses: they may be other memory of the program
- * now. `moved` bytes at the start are still the span's, and their memory goes back to the system. */
+/* Forgets a span in whose segment a move has lost addresses: they may be other memory of the
+ * program now. `moved` bytes at the start are still the span's, and their memory goes back to the
+ * system. */
 static void forget_lost(sy_slab *span, size_t moved) {
     if (moved) sy_os_discard((void *)span->start, moved);
     sy_descriptor_give(span);
@@ -204,8 +205,8 @@ static size_t fresh_bytes(const sy_slab *span, size_t kept, size_t piece) {
 }
 
 /*
- * Moves memory from the ends of kept spans to the end of a new span. *dirty: the bytes of memory that
- * the span has then. False: addresses of the span were lost, and it is gone.
+ * Moves memory from the ends of kept spans to the end of a new span. *dirty: the bytes of memory
+ * that the span has then. False: addresses of the span were lost, and it is gone.
  *
  * Only whole pieces move. So the last piece of a source may be longer than the source, and the last
  * piece that moves may reach beyond the new span: both are committed up to a multiple of 4 MiB. The

@@ -87,20 +87,25 @@ static int open_cache(sy_heap *heap, unsigned class_number, sy_cache *cache) {
 }
 
 static SY_COLD sy_cache *add_class(sy_heap *heap, unsigned class_number) {
+    int before = errno, error = ENOMEM;
     sy_cache *fresh = sy_side_take(sizeof *fresh);
     bool locked = sy_start_lock();
     sy_cache *cache = sy_heap_cache(heap, class_number);
-    if (!cache && fresh && locked && open_cache(heap, class_number, fresh) == 0) {
+    bool opens = !cache && fresh && locked;
+    if (opens && open_cache(heap, class_number, fresh) == 0) {
         cache = fresh;
         fresh = NULL;
+        cache->of_quota = atomic_load_explicit(&heap->quota.caches, memory_order_relaxed);
+        atomic_store_explicit(&heap->quota.caches, cache, memory_order_release);
         atomic_store_explicit(&heap->caches[class_number], cache, memory_order_release);
+    } else if (opens) {
+        error = errno;
     }
     if (locked) sy_start_unlock();
     if (fresh) sy_side_give(fresh, sizeof *fresh);
-    if (cache) return cache;
-    sy_limit_refuse(SY_REFUSAL_SYSTEM);
-    errno = ENOMEM;
-    return NULL;
+    errno = cache ? before : error;
+    if (!cache) sy_limit_refuse(error == ENOSPC ? SY_REFUSAL_CACHES : SY_REFUSAL_SYSTEM);
+    return cache;
 }
 
 static inline sy_cache *cache_of_class(sy_heap *heap, unsigned class_number) {

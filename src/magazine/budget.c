@@ -130,6 +130,7 @@ static void put_in(const sy_client *client, sy_depot_shard *shard, sy_magazine *
     uint32_t home = (uint32_t)(shard - sy_depot_shards_of(client->number));
     atomic_store_explicit(&magazine->home, home, memory_order_relaxed);
     sy_depot_push(shard, magazine);
+    sy_drained_end();
 }
 
 void sy_budget_put(const sy_client *client, sy_magazine *magazine, bool surplus) {

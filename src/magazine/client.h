@@ -47,6 +47,9 @@ enum {
     SY_CLIENT_FIRST = 1,
     /* Numbers below this are given out on demand only (the heap's classes), to fit in a byte. */
     SY_CLIENT_DEMANDED = 128,
+    /* Numbers that size classes of separate heaps may have together: the others are left for
+     * caches and arenas, however many heaps there are. */
+    SY_CLIENTS_OF_HEAPS = SY_CLIENTS_MAX / 4 * 3,
 };
 
 typedef struct sy_client_config {
@@ -81,6 +84,7 @@ typedef struct sy_client_config {
     bool guarded;    /* sees_frees is set too, and allocations to be guarded are calls
                       * (sy_client_due) */
     unsigned number; /* SY_CLIENT_FIRST up to SY_CLIENT_DEMANDED - 1, or 0: any */
+    bool of_heap;    /* a size class of a separate heap */
 } sy_client_config;
 
 typedef struct sy_magazine sy_magazine;
@@ -115,7 +119,7 @@ typedef struct sy_client_counts {
     uint64_t depot_steals;             /* hits in another CPU's shard */
 } sy_client_counts;
 
-/* Opens a client. 0, or -1 with ENOMEM (no number free) or EBUSY (that number is taken). */
+/* Opens a client. 0, or -1 with ENOSPC (no number free) or EBUSY (that number is taken). */
 int sy_client_open(sy_client *client, const sy_client_config *config);
 
 /*
@@ -214,7 +218,30 @@ size_t sy_client_reserve(sy_client *client, size_t count);
  * threads are). Asks running threads to flush theirs at their next slow path. */
 void sy_client_drain(sy_client *client);
 
-/* The same in steps of bounded time; `first` for the first step. False: nothing was left to do. */
+/*
+ * A thread that drains clients calls sy_drained_begin before. sy_drained_still says that there is
+ * nothing new to be drained: no thread has put items into the depot or the slabs since then, or has
+ * become idle, and this thread has opened no slot. `watch` 0: that is not known.
+ */
+uint32_t sy_drained_begin(void);
+bool sy_drained_still(uint32_t watch);
+
+/* Odd while a thread watches. Each such event calls sy_drained_end, which makes it even. */
+extern SY_HIDDEN _Atomic uint32_t sy_drained_watch;
+void sy_drained_end_slow(void);
+
+static inline void sy_drained_end(void) {
+    if (SY_UNLIKELY(atomic_load_explicit(&sy_drained_watch, memory_order_relaxed) & 1))
+        sy_drained_end_slow();
+}
+
+/* After an allocation that was refused, for a client that this thread has drained: takes the
+ * magazines of this thread's slot, if they have no items, so that the slot does not count as
+ * opened. */
+void sy_client_close_slot(sy_client *client);
+
+/* The same as sy_client_drain, in steps of bounded time; `first` for the first step. False: nothing
+ * was left to do. */
 bool sy_client_drain_step(sy_client *client, bool first);
 
 /*

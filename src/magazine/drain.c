@@ -119,6 +119,39 @@ void sy_client_drain(sy_client *client) {
     reclaim_waiting(client);
 }
 
+/* ---- whether there is anything to drain ---- */
+
+_Atomic uint32_t sy_drained_watch;
+SY_TLS unsigned sy_slots_opened;
+
+/* A thread that is at work on a slot does not flush it. */
+uint32_t sy_drained_begin(void) {
+    const sy_thread *thread = sy_thread_running();
+    uint32_t watch = atomic_load(&sy_drained_watch);
+    sy_slots_opened = 0;
+    if (thread && thread->inside) return 0;
+    while (!(watch & 1) && !atomic_compare_exchange_weak(&sy_drained_watch, &watch, watch + 1)) {}
+    return watch | 1;
+}
+
+bool sy_drained_still(uint32_t watch) {
+    return watch && sy_slots_opened == 0 && atomic_load(&sy_drained_watch) == watch;
+}
+
+void sy_drained_end_slow(void) {
+    uint32_t watch = atomic_load(&sy_drained_watch);
+    while (watch & 1 && !atomic_compare_exchange_weak(&sy_drained_watch, &watch, watch + 1)) {}
+}
+
+void sy_client_close_slot(sy_client *client) {
+    sy_thread *thread = sy_thread_running();
+    if (!thread || thread->inside || client->number >= thread->slots_end) return;
+    sy_slot *slot = sy_thread_slot(thread, client->number);
+    if (!slot->loaded || sy_slot_items(slot) || !sy_slots_opened) return;
+    flush_own_slot(client, slot);
+    sy_slots_opened--;
+}
+
 bool sy_client_drain_step(sy_client *client, bool first) {
     if (first) {
         begin_drain(client);

@@ -18,6 +18,7 @@ enum { STEP_SLOTS = 64, STEP_FLUSHES = 4 }; /* most in one sy_thread_reap_step *
 static sy_client *clients[SY_CLIENTS_MAX];      /* by number; guarded by the thread list's lock */
 static uint16_t unused_numbers[SY_CLIENTS_MAX]; /* closed ones, a stack; guarded by the same */
 static unsigned unused_count, next_number = SY_CLIENT_DEMANDED;
+static unsigned of_heaps; /* clients of separate heaps; guarded by the same */
 
 sy_client *sy_roster_at(unsigned number) { return clients[number]; }
 
@@ -352,8 +353,9 @@ static int start_magazines(void) {
  * loaded slot would begin at a multiple of 1 KiB, in the same cache sets as every object whose size
  * is a multiple of 1 KiB.
  */
-static unsigned take_number(unsigned wanted) {
+static unsigned take_number(unsigned wanted, bool of_heap) {
     if (wanted) return clients[wanted] ? 0 : wanted;
+    if (of_heap && of_heaps == SY_CLIENTS_OF_HEAPS) return 0;
     if (unused_count) return unused_numbers[--unused_count];
     if (next_number % 16 == 0 && next_number < SY_CLIENTS_MAX) next_number++;
     return next_number < SY_CLIENTS_MAX ? next_number++ : 0;
@@ -365,14 +367,15 @@ int sy_client_open(sy_client *client, const sy_client_config *config) {
     if (client->config.magazine_items > SY_MAGAZINE_ITEMS)
         client->config.magazine_items = SY_MAGAZINE_ITEMS;
     sy_threads_lock();
-    unsigned number = take_number(config->number);
+    unsigned number = take_number(config->number, config->of_heap);
     if (number) {
+        of_heaps += config->of_heap;
         client->number = number;
         clients[number] = client;
     }
     sy_threads_unlock();
     if (number) return 0;
-    errno = config->number ? EBUSY : ENOMEM;
+    errno = config->number ? EBUSY : ENOSPC;
     return -1;
 }
 
@@ -444,6 +447,7 @@ void sy_client_give_number(const sy_client *client) {
     unused_numbers[unused_count] = (uint16_t)client->number;
     sy_fork_order();
     unused_count++;
+    of_heaps -= client->config.of_heap;
     sy_threads_unlock();
 }
 

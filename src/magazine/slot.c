@@ -58,6 +58,7 @@ static bool open_slot(sy_client *client, sy_thread *thread, sy_slot *slot) {
     if (client->number >= thread->slots_end)
         atomic_store_explicit(&thread->slots_end, client->number + 1, memory_order_relaxed);
     sy_slot_load(client, slot, magazine);
+    sy_slots_opened++;
     return true;
 }
 

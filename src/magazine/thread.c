@@ -219,6 +219,7 @@ void sy_thread_idle(void) {
     sy_abi_1 = shut_slots;
     if (!sy_threads_park()) atomic_store_explicit(&park, true, memory_order_relaxed);
     atomic_store_explicit(&thread->state, SY_THREAD_PARKED, memory_order_release);
+    sy_drained_end();
 }
 
 sy_magazine *sy_thread_take_empty(sy_thread *thread) {

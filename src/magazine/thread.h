@@ -107,6 +107,9 @@ static inline sy_slot *sy_thread_slot(sy_thread *thread, unsigned number) {
     return &thread->slots[number];
 }
 
+/* Slots that this thread has opened since its last sy_drained_begin (client.h). */
+extern SY_HIDDEN SY_TLS unsigned sy_slots_opened;
+
 /* The list's lock: guards states, records that do not run, and the clients' numbers. */
 void sy_threads_lock(void);
 void sy_threads_unlock(void);

@@ -336,8 +336,8 @@ int sy_os_populate(void *start, size_t bytes) {
     return 0;
 }
 
-/* Whether the kernel can move two mappings at once (Linux 6.17). An older kernel has other rules for
- * what it refuses, and when. So this is tried with mappings that nothing else uses. */
+/* Whether the kernel can move two mappings at once (Linux 6.17). An older kernel has other rules
+ * for what it refuses, and when. So this is tried with mappings that nothing else uses. */
 static bool kernel_moves_mappings(void) {
     size_t page = sy_os_page_size();
     char *from = sy_os_reserve(4 * page, page, NULL), *to = from ? from + 2 * page : NULL;
@@ -458,9 +458,28 @@ int sy_os_decommit(void *start, size_t bytes) {
     return 0;
 }
 
+/* Whether an answer of 0 to MADV_DONTNEED is true. Some emulators and filters of system calls give
+ * it and do nothing. This is tried once, with a page of its own. */
+static bool discards_truly(void) {
+    enum { UNKNOWN, TRUE, FALSE };
+    static _Atomic int known;
+    int state = atomic_load_explicit(&known, memory_order_relaxed);
+    if (state != UNKNOWN) return state == TRUE;
+    const size_t page = sy_os_page_size();
+    const int own = MAP_PRIVATE | MAP_ANONYMOUS;
+    void *probe = mmap(NULL, page, PROT_READ | PROT_WRITE, own, -1, 0);
+    if (probe == MAP_FAILED) return true; /* it is tried another time */
+    *(volatile char *)probe = 1;
+    bool lies = madvise(probe, page, MADV_DONTNEED) == 0 && *(volatile char *)probe != 0;
+    munmap(probe, page);
+    atomic_store_explicit(&known, lies ? FALSE : TRUE, memory_order_relaxed);
+    return !lies;
+}
+
 int sy_os_discard(void *start, size_t bytes) {
     if (sy_linux_made_to_fail("discard")) return -1;
     int saved = errno;
+    if (!discards_truly()) return fail_with_errno(ENOSYS);
     if (advise(start, bytes, MADV_DONTNEED) != 0 &&
         (errno != EINVAL || advise(start, bytes, ADVICE_DONTNEED_LOCKED) != 0))
         return -1;

@@ -61,7 +61,8 @@ int sy_os_commit(void *start, size_t bytes);
 int sy_os_populate(void *start, size_t bytes);
 
 /* Returns the memory of a committed range to the system. The content is lost, and the range reads
- * as zero. -1: the memory is still held, and the content may be lost. */
+ * as zero. -1: the memory is still held, and the content may be lost; so it is where the system
+ * ignores the request. */
 int sy_os_discard(void *start, size_t bytes);
 
 /*

@@ -100,7 +100,9 @@ static int open_cache(sy_vmem *arena, size_t index) {
 int sy_quantum_open(sy_vmem *arena, size_t cached_max) {
     for (size_t index = 0; index < cached_max >> arena->quantum_shift; index++) {
         if (open_cache(arena, index) != 0) {
+            int error = errno;
             sy_quantum_close(arena);
+            errno = error;
             return -1;
         }
         arena->cached_sizes++;

@@ -148,9 +148,10 @@ sy_vmem *sy_vmem_create(const sy_vmem_config *config) {
         return NULL;
     }
     if (sy_quantum_open(arena, config->cached_max) != 0) {
+        int error = errno;
         sy_vmem_close(arena);
         sy_pages_give(arena, bytes_of_arena());
-        errno = ENOMEM;
+        errno = error;
         return NULL;
     }
     return arena;

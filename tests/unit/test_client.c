@@ -461,7 +461,7 @@ static void numbers_run_out_and_come_back(void **state) {
         assert_int_equal(sy_client_offset(&many[count]), many[count].number * 64);
         count++;
     }
-    assert_int_equal(errno, ENOMEM);
+    assert_int_equal(errno, ENOSPC);
     assert_int_equal(count, (SY_CLIENTS_MAX - SY_CLIENT_DEMANDED) / 16 * 15);
     sy_client_close(&many[5]);
     assert_int_equal(sy_client_open(&other, &config), -1); /* the number is still in use */

@@ -349,6 +349,56 @@ static void other_classes_make_room(void **state) {
     end_heap(heap);
 }
 
+/* The size classes of heaps do not take all that caches need. */
+static void heaps_leave_room_for_caches(void *arg) {
+    (void)arg;
+    enum { HEAPS = 1000 };
+    static sy_heap *heaps[HEAPS];
+    size_t classes = 0, count = 0;
+    sy_cache *class = NULL;
+    for (; count < HEAPS && (!count || class); count++) {
+        must((heaps[count] = sy_heap_create(&(sy_heap_config){.name = "tenant"})) != NULL);
+        for (size_t size = 16; size <= 2048; size += 16) {
+            sy_cache *before = class;
+            errno = 7;
+            class = sy_heap_cache_for(heaps[count], size);
+            must(errno == (class ? 7 : ENOSPC));
+            if (!class) break;
+            classes += class != before;
+        }
+    }
+    must(classes == SY_HEAP_CLASSES_MAX && sy_last_refusal() == SY_REFUSAL_CACHES);
+    errno = 0;
+    must(!sy_heap_alloc(heaps[count - 1], 1 << 20) && errno == ENOSPC);
+    must(sy_heap_alloc(heaps[0], 100) && sy_malloc(777));
+    sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = 64});
+    must(cache && sy_cache_alloc(cache));
+    sy_heap_destroy_all(heaps[0]);
+    must(sy_heap_alloc(heaps[count - 1], 1 << 20) != NULL);
+}
+
+static void many_heaps_leave_room_for_caches(void **state) {
+    (void)state;
+    assert_int_equal(in_child(heaps_leave_room_for_caches, NULL), 0);
+}
+
+/* A drain asks the threads for their items by a number of the client. */
+static void a_heap_at_its_limit_drains_no_other(void **state) {
+    (void)state;
+    sy_heap *heap = make_limited("tenant", 4 * UNIT), *other = make_heap("other", 0);
+    sy_heap_free(heap, sy_heap_alloc(heap, 64));
+    sy_heap_free(other, sy_heap_alloc(other, 64));
+    sy_client *own = &sy_heap_cache_for(heap, 64)->client;
+    sy_client *foreign = &sy_heap_cache_for(other, 64)->client;
+    uint32_t own_before = atomic_load(&own->generation);
+    uint32_t foreign_before = atomic_load(&foreign->generation);
+    refused_for(sy_heap_alloc(heap, 8 * UNIT), SY_REFUSAL_HEAP_LIMIT);
+    assert_int_not_equal(atomic_load(&own->generation), own_before);
+    assert_int_equal(atomic_load(&foreign->generation), foreign_before);
+    sy_heap_destroy_all(heap);
+    sy_heap_destroy_all(other);
+}
+
 static void the_limit_of_the_process_is_a_heaps_too(void **state) {
     (void)state;
     sy_heap *heap = make_limited("tenant", 100 * MIB);
@@ -633,6 +683,8 @@ int main(void) {
         cmocka_unit_test(a_double_free_is_seen_by_the_slow_path),
         cmocka_unit_test(a_heap_has_a_limit_in_bytes),
         cmocka_unit_test(other_classes_make_room),
+        cmocka_unit_test(many_heaps_leave_room_for_caches),
+        cmocka_unit_test(a_heap_at_its_limit_drains_no_other),
         cmocka_unit_test(the_limit_of_the_process_is_a_heaps_too),
         cmocka_unit_test(the_soft_mark_is_told),
         cmocka_unit_test(one_is_told_after_the_other),

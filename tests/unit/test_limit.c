@@ -3,6 +3,7 @@
  * room that is made before it refuses, when callbacks are called, and the reasons of refusals.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -17,6 +18,7 @@
 #include "cache/cache.h"
 #include "chunk/chunk.h"
 #include "chunk/quota.h"
+#include "magazine/client.h"
 #include "os/fake.h"
 #include "support/child.h"
 
@@ -236,6 +238,102 @@ static void what_ended_threads_left_does_too(void **state) {
     assert_non_null(span);
     sy_free(span);
     sy_cache_destroy(orders);
+}
+
+/* All objects of a slab, which are freed after the limit was reached and requests were refused.
+ * Each way to free them makes room at once, though not all caches are searched at each refusal. */
+typedef enum free_way {
+    HERE,
+    IN_A_THREAD_THAT_ENDS,
+    IN_ONE_THAT_IDLES,
+    IN_ONE_THAT_FLUSHES
+} free_way;
+
+static struct waiting {
+    sy_cache *cache, *other;
+    void *objects[8];
+    free_way way;
+    pthread_barrier_t barrier;
+} waiting;
+
+static void free_all(void) {
+    for (int i = 0; i < 8; i++) sy_cache_free(waiting.cache, waiting.objects[i]);
+}
+
+static void *free_in_thread(void *unused) {
+    free_all();
+    if (waiting.way == IN_ONE_THAT_IDLES) sy_thread_idle();
+    if (waiting.way == IN_ONE_THAT_FLUSHES) sy_thread_flush();
+    pthread_barrier_wait(&waiting.barrier);
+    if (waiting.way != IN_A_THREAD_THAT_ENDS) pthread_barrier_wait(&waiting.barrier);
+    return unused;
+}
+
+static void reach_the_limit(void) {
+    waiting.cache = make("order", UNIT / 2);
+    waiting.other = make("trade", 1000);
+    for (int i = 0; i < 8; i++) assert_non_null(waiting.objects[i] = sy_cache_alloc(waiting.cache));
+    assert_int_equal(sy_cache_slab_bytes(waiting.cache), 4 * UNIT);
+    set_hard(sy_limit_used());
+    for (int i = 0; i < 4; i++) {
+        refused(sy_malloc(3 * UNIT), SY_REFUSAL_PROCESS_LIMIT);
+        refused(sy_cache_alloc(waiting.other), SY_REFUSAL_PROCESS_LIMIT);
+    }
+}
+
+static void there_is_room(void) {
+    void *span = sy_malloc(3 * UNIT), *trade = sy_cache_alloc(waiting.other);
+    assert_non_null(span);
+    assert_non_null(trade);
+    sy_free(span);
+    sy_cache_free(waiting.other, trade);
+}
+
+static void free_and_look(free_way way) {
+    pthread_t thread;
+    waiting.way = way;
+    must(pthread_barrier_init(&waiting.barrier, NULL, 2) == 0);
+    reach_the_limit();
+    if (way == HERE) {
+        free_all();
+    } else {
+        must(pthread_create(&thread, NULL, free_in_thread, NULL) == 0);
+        pthread_barrier_wait(&waiting.barrier);
+        if (way == IN_A_THREAD_THAT_ENDS) must(pthread_join(thread, NULL) == 0);
+    }
+    there_is_room();
+    if (way > IN_A_THREAD_THAT_ENDS) {
+        pthread_barrier_wait(&waiting.barrier);
+        must(pthread_join(thread, NULL) == 0);
+    }
+    pthread_barrier_destroy(&waiting.barrier);
+    sy_cache_destroy(waiting.other);
+    sy_cache_destroy(waiting.cache);
+}
+
+static void what_is_freed_after_a_refusal_makes_room(void **state) {
+    (void)state;
+    for (free_way way = HERE; way <= IN_ONE_THAT_FLUSHES; way++) {
+        free_and_look(way);
+        assert_int_equal(sy_set_limit(NULL), 0);
+        sy_trim();
+    }
+}
+
+/* A drain asks the threads for their items by a number of the client. */
+static void refusals_in_a_row_drain_once(void **state) {
+    (void)state;
+    reach_the_limit();
+    uint32_t before = atomic_load(&waiting.cache->client.generation);
+    for (int i = 0; i < 100; i++) {
+        refused(sy_malloc(3 * UNIT), SY_REFUSAL_PROCESS_LIMIT);
+        refused(sy_cache_alloc(waiting.other), SY_REFUSAL_PROCESS_LIMIT);
+    }
+    assert_int_equal(atomic_load(&waiting.cache->client.generation), before);
+    free_all();
+    there_is_room();
+    sy_cache_destroy(waiting.other);
+    sy_cache_destroy(waiting.cache);
 }
 
 static void a_reserve_stays(void **state) {
@@ -561,7 +659,7 @@ static void each_thread_has_its_own(void **state) {
 
 static void each_reason_has_a_text(void **state) {
     (void)state;
-    for (int i = SY_REFUSAL_NONE; i <= SY_REFUSAL_CONSTRUCTOR + 1; i++)
+    for (int i = SY_REFUSAL_NONE; i <= SY_REFUSAL_CACHES + 1; i++)
         for (int j = SY_REFUSAL_NONE; j < i; j++)
             assert_string_not_equal(sy_refusal_text((sy_refusal)i), sy_refusal_text((sy_refusal)j));
 }
@@ -699,6 +797,8 @@ int main(void) {
         limit_test(what_was_kept_for_reuse_is_cut),
         limit_test(what_waits_makes_room_for_others),
         limit_test(what_ended_threads_left_does_too),
+        limit_test(what_is_freed_after_a_refusal_makes_room),
+        limit_test(refusals_in_a_row_drain_once),
         limit_test(a_reserve_stays),
         limit_test(reaching_the_mark_is_told_once),
         limit_test(it_is_told_again_after_falling_an_eighth_below),

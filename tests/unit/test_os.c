@@ -436,6 +436,18 @@ static void a_kernel_that_accepts_any_advice_is_not_believed(void **state) {
     with_advice(POPULATE_WRITE, 0, believe_no_advice, state);
 }
 
+static void discard_nothing(void **state) {
+    (void)state;
+    unsigned char *start = reserve_committed(page);
+    start[0] = 42;
+    if (sy_os_discard(start, page) != -1 || start[0] != 42) abort();
+}
+
+/* Filters of system calls do this. */
+static void a_discard_that_did_nothing_is_a_failure(void **state) {
+    with_advice(MADV_DONTNEED, 0, discard_nothing, state);
+}
+
 static void success_leaves_errno(void **state) {
     (void)state;
     errno = 1234;
@@ -1085,6 +1097,7 @@ int main(int argc, char **argv) {
     page = sy_os_page_size();
     const struct CMUnitTest tests[] = {
         TEST(a_kernel_that_accepts_any_advice_is_not_believed),
+        TEST(a_discard_that_did_nothing_is_a_failure),
         TEST(reserve_gives_every_alignment),
         TEST(reserve_is_not_accessible),
         TEST(reserve_of_too_much_is_enomem),

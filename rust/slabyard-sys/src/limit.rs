@@ -36,6 +36,8 @@ pub const SY_REFUSAL_HEAP_LIMIT: sy_refusal = 3;
 pub const SY_REFUSAL_PROCESS_LIMIT: sy_refusal = 4;
 /// A constructor failed.
 pub const SY_REFUSAL_CONSTRUCTOR: sy_refusal = 5;
+/// The heaps have as many size classes together as they may have.
+pub const SY_REFUSAL_CACHES: sy_refusal = 6;
 
 extern "C" {
     /// Sets the limit of the process; null: no limit. -1 with `EINVAL` or `ENOMEM`.

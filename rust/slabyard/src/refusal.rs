@@ -16,6 +16,8 @@ pub enum Refusal {
     ProcessLimit,
     /// A constructor failed.
     Constructor,
+    /// The heaps have as many size classes together as they may have.
+    Caches,
 }
 
 /// Why a cache or heap last refused an allocation of the calling thread. `None`: no allocation of
@@ -41,6 +43,7 @@ pub fn last_refusal() -> Option<Refusal> {
         slabyard_sys::SY_REFUSAL_HEAP_LIMIT => Some(Refusal::HeapLimit),
         slabyard_sys::SY_REFUSAL_PROCESS_LIMIT => Some(Refusal::ProcessLimit),
         slabyard_sys::SY_REFUSAL_CONSTRUCTOR => Some(Refusal::Constructor),
+        slabyard_sys::SY_REFUSAL_CACHES => Some(Refusal::Caches),
         _ => Some(Refusal::System),
     }
 }
@@ -58,6 +61,7 @@ impl fmt::Display for Refusal {
             Refusal::HeapLimit => "the limit of the heap is reached",
             Refusal::ProcessLimit => "the limit of the process is reached",
             Refusal::Constructor => "a constructor failed",
+            Refusal::Caches => "the heaps have too many size classes",
         })
     }
 }
