@@ -113,6 +113,9 @@ void sy_fake_set_option(const char *name, const char *text);
 /* Sets the result of sy_os_is_terminal() for all file descriptors. */
 void sy_fake_set_terminal(bool terminal);
 
+/* If true, sy_os_locks_all() is true; else it is the real result. */
+void sy_fake_set_locks_all(bool locks);
+
 /* Says what sy_os_huge_is_usual() answers: false at first, whatever the real setting. */
 void sy_fake_set_huge_is_usual(bool usual);
 
