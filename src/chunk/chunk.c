@@ -323,8 +323,21 @@ static void note_end(const sy_slab *run) {
     atomic_store_explicit(ended_entry(run->start), ended_value(run->start), memory_order_relaxed);
 }
 
+/* ---- where the program locks all of its memory ----
+ *
+ * Then runs are locked while they are taken, and free units are not. */
+
+static bool locks(const sy_memory *memory) { return memory->systems && sy_os_locks_all(); }
+
+/* Locks or unlocks a run from its first `from` bytes on. False: so much may not be locked. */
+static bool lock_from(const sy_slab *run, size_t from, bool wanted) {
+    if (from >= run->bytes || !locks(memory_of(run))) return true;
+    return sy_os_lock((char *)run->start + from, run->bytes - from, wanted) == 0;
+}
+
 void sy_run_give(sy_slab *run) {
     note_end(run);
+    lock_from(run, 0, false);
     if (is_large(run)) {
         sy_large_give(run);
         return;
@@ -342,7 +355,7 @@ static bool resize_large(sy_slab *run, size_t bytes) {
     return done;
 }
 
-bool sy_run_resize(sy_slab *run, size_t bytes) {
+static bool resize(sy_slab *run, size_t bytes) {
     if (is_large(run)) return resize_large(run, bytes);
     size_t wanted = sy_divide_up(bytes, SY_UNIT_BYTES);
     unsigned unit = unit_of(run), have = units_of(run);
@@ -362,6 +375,15 @@ bool sy_run_resize(sy_slab *run, size_t bytes) {
     sy_lock_release(&chunk->memory->lock);
     note_growth(chunk->memory, clean * (size_t)SY_UNIT_BYTES);
     return done;
+}
+
+bool sy_run_resize(sy_slab *run, size_t bytes) {
+    size_t had = run->bytes;
+    lock_from(run, sy_round_up(bytes, SY_UNIT_BYTES), false);
+    if (!resize(run, bytes)) return lock_from(run, 0, true) && false;
+    if (lock_from(run, had, true)) return true;
+    resize(run, had);
+    return false;
 }
 
 bool sy_run_move(const sy_slab *from, sy_slab *to, size_t bytes) {
@@ -771,6 +793,11 @@ sy_slab *sy_run_take(sy_memory *memory, size_t bytes, size_t align, size_t room,
             large ? sy_large_take(memory, units * SY_UNIT_BYTES, align, room, &fresh)
                   : take_units_of_any(memory, (unsigned)units, (unsigned)align_units, &fresh);
         int error = errno;
+        if (run && !lock_from(run, 0, true)) {
+            sy_run_give(run);
+            errno = ENOMEM;
+            return NULL;
+        }
         if (run) {
             *clean = memory->systems && fresh == run->bytes;
             if (large && fresh) use_gone(fresh);

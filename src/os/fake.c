@@ -61,7 +61,7 @@ static _Atomic size_t blocks;
 static __thread int thread_cpu = -1;
 static unsigned cpu_count;
 static size_t memory_limit, resident, stall;
-static bool guards_split, moves_forbidden, move_is_lost, huge_is_usual;
+static bool guards_split, moves_forbidden, move_is_lost, huge_is_usual, locks_all;
 static bool clock_stands;
 static uint64_t clock_ns, waited_ns;
 static const char *option_name, *option_text;
@@ -231,7 +231,7 @@ void sy_fake_reset(void) {
     traced = false;
     terminal = TERMINAL_REAL;
     child_work = NULL;
-    guards_split = moves_forbidden = move_is_lost = huge_is_usual = false;
+    guards_split = moves_forbidden = move_is_lost = huge_is_usual = locks_all = false;
     pthread_mutex_unlock(&lock);
     sy_facts_read();
 }
@@ -425,6 +425,22 @@ int __wrap_sy_os_lock(void *start, size_t bytes, bool wanted) {
     if (result == 0) done(SY_FAKE_LOCK, bytes);
     pthread_mutex_unlock(&lock);
     return result;
+}
+
+void sy_fake_set_locks_all(bool locks) {
+    pthread_mutex_lock(&lock);
+    locks_all = locks;
+    pthread_mutex_unlock(&lock);
+}
+
+bool __real_sy_os_locks_all(void);
+bool __wrap_sy_os_locks_all(void);
+
+bool __wrap_sy_os_locks_all(void) {
+    pthread_mutex_lock(&lock);
+    bool locks = locks_all;
+    pthread_mutex_unlock(&lock);
+    return locks || __real_sy_os_locks_all();
 }
 
 int __real_sy_os_huge(void *start, size_t bytes, bool wanted);

@@ -120,6 +120,9 @@ void sy_fake_set_option(const char *name, const char *text);
 /* Sets the result of sy_os_is_terminal() for all file descriptors. */
 void sy_fake_set_terminal(bool terminal);
 
+/* If true, sy_os_locks_all() is true; else it is the real result. */
+void sy_fake_set_locks_all(bool locks);
+
 /* If true, sy_os_is_traced() is true; else it is the real result. */
 void sy_fake_set_traced(bool traced);
 

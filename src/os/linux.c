@@ -169,6 +169,20 @@ static bool has_too_many_mappings(void) {
     return many;
 }
 
+/* After mlockall(MCL_FUTURE) each mapping is locked, counts as locked memory with all its bytes, and
+ * gets all its memory when it becomes writable. That cannot be asked; but only locked memory cannot
+ * be discarded. */
+static _Atomic bool locks_all;
+
+bool sy_os_locks_all(void) { return atomic_load_explicit(&locks_all, memory_order_relaxed); }
+
+static void unlock_reservation(void *start, size_t bytes) {
+    bool locked = madvise(start, bytes, MADV_DONTNEED) != 0 && errno == EINVAL;
+    if (locked) munlock(start, bytes);
+    if (locked != sy_os_locks_all())
+        atomic_store_explicit(&locks_all, locked, memory_order_relaxed);
+}
+
 /* A mapping with nothing behind it for some GiB. It can be lengthened there, whatever the number of
  * mappings. It is readable and writable, so to commit a part of it splits nothing. */
 static const size_t SPARE_BELOW = (size_t)32 << 30; /* the first reservation */
@@ -181,6 +195,7 @@ static void make_spare(const char *first) {
     char *none = NULL, *place = (char *)(uintptr_t)first - SPARE_BELOW;
     char *start = mmap(place, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == MAP_FAILED) return;
+    unlock_reservation(start, page); /* else what it is lengthened by would be locked */
     keep_small(start, page);
     if (!atomic_compare_exchange_strong(&spare_end, &none, start + page)) munmap(start, page);
 }
@@ -212,9 +227,24 @@ static void shorten_spare(char *start, size_t bytes) {
 
 /* ---- reservations ---- */
 
+/* Where so much cannot be locked, even for a moment, one page is. Then it is unlocked, and
+ * lengthened. */
+static void *map_unlocked(size_t bytes) {
+    const size_t page = sy_os_page_size();
+    void *first = mmap(NULL, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (first == MAP_FAILED) return NULL;
+    unlock_reservation(first, page);
+    void *start = mremap(first, page, bytes, MREMAP_MAYMOVE);
+    if (start != MAP_FAILED) return start;
+    munmap(first, page);
+    return NULL;
+}
+
 static void *map_nothing(void *hint, size_t bytes) {
     void *start = mmap(hint, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return start == MAP_FAILED ? NULL : start;
+    if (start == MAP_FAILED) return errno == EAGAIN ? map_unlocked(bytes) : NULL;
+    unlock_reservation(start, bytes);
+    return start;
 }
 
 /* Maps exactly `bytes`. If their start is not aligned, maps them again a little lower: the kernel
@@ -365,7 +395,7 @@ bool sy_os_can_move(void) {
         if (atomic_compare_exchange_strong(&moves, &state, found)) state = found;
         errno = saved;
     }
-    return state == MOVES;
+    return state == MOVES && !sy_os_locks_all();
 }
 
 /* Whether a range that is mapped lies in one mapping. To lengthen it across nearly all of the

@@ -78,7 +78,7 @@ int sy_os_discard(void *start, size_t bytes);
  */
 size_t sy_os_move(void *from, void *to, size_t bytes, bool *lost);
 
-/* Whether sy_os_move works in this process. It needs Linux 6.17 or newer. */
+/* Whether sy_os_move works at present. It needs Linux 6.17 or newer, and !sy_os_locks_all(). */
 bool sy_os_can_move(void);
 
 /* Brings a range back to the state in which sy_os_reserve returned it: one mapping, with no page
@@ -113,6 +113,11 @@ int sy_os_dump(void *start, size_t bytes, bool wanted);
  * it. ENOMEM: more than the process may lock, or not enough memory; part of the range may be
  * locked. */
 int sy_os_lock(void *start, size_t bytes, bool wanted);
+
+/* Whether the program has asked that all future memory be locked (mlockall with MCL_FUTURE), as far
+ * as the last reservation showed. Reservations are never locked: the caller locks what it commits
+ * for the program. */
+bool sy_os_locks_all(void);
 
 /*
  * If `wanted`, a committed range becomes inaccessible: its content is lost, and its memory goes

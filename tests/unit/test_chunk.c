@@ -106,6 +106,35 @@ static void more_than_there_is_is_refused(void **state) {
     sound();
 }
 
+/* After mlockall(MCL_FUTURE). The fake counts the bytes that are locked or unlocked. */
+static void runs_are_locked_where_all_memory_is(void **state) {
+    (void)state;
+    bool clean;
+    sy_fake_reset();
+    sy_fake_set_locks_all(true);
+    sy_slab *run = take_units(2);
+    assert_int_equal(sy_fake_bytes(SY_FAKE_LOCK), 2 * UNIT);
+    assert_true(sy_run_resize(run, 5 * UNIT));
+    assert_int_equal(sy_fake_bytes(SY_FAKE_LOCK), 5 * UNIT);
+    sy_fake_fail_from(SY_FAKE_LOCK, 1);
+    assert_false(sy_run_resize(run, 6 * UNIT));
+    assert_int_equal(run->bytes, 5 * UNIT);
+    sy_fake_succeed(SY_FAKE_LOCK);
+    assert_true(sy_run_resize(run, 4 * UNIT - 1));
+    assert_int_equal(run->bytes, 4 * UNIT);
+    assert_int_equal(sy_fake_bytes(SY_FAKE_LOCK), 6 * UNIT);
+    sy_run_give(run);
+    assert_int_equal(sy_fake_bytes(SY_FAKE_LOCK), 10 * UNIT);
+    sy_fake_fail_from(SY_FAKE_LOCK, 1);
+    for (unsigned units = 1; units <= 100; units += 99) {
+        errno = 0;
+        assert_null(sy_run_take(&sy_memory_main, units * UNIT, UNIT, 0, &clean));
+        assert_int_equal(errno, ENOMEM);
+    }
+    sy_fake_reset();
+    sound();
+}
+
 /* Runs of all lengths are filled; their first and last words are checked. */
 static void a_random_history_overlaps_nothing(void **state) {
     (void)state;
@@ -502,6 +531,7 @@ int main(void) {
         cmocka_unit_test(every_alignment_is_exact),
         cmocka_unit_test(sizes_round_up_to_units),
         cmocka_unit_test(more_than_there_is_is_refused),
+        cmocka_unit_test(runs_are_locked_where_all_memory_is),
         cmocka_unit_test(a_random_history_overlaps_nothing),
         cmocka_unit_test(what_was_used_is_dirty_until_a_trim),
         cmocka_unit_test(an_empty_chunk_goes_back_whole),

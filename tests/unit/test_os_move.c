@@ -192,6 +192,39 @@ static void without_mappings_there_is_still_address_space(void **state) {
     run_in_child(reserve_without_mappings, NULL);
 }
 
+/* ---- reservations where all memory is locked ---- */
+
+/* More than the process may lock, if it may not lock all: a reservation counts for nothing. */
+static void reserve_where_all_is_locked(void *arg) {
+    (void)arg;
+    const size_t much = (size_t)1 << 32;
+    struct rlimit limit;
+    sy_os_release(reserve_committed(page), page);
+    if (sy_os_locks_all()) return; /* the caller of the tests has locked all */
+    must(getrlimit(RLIMIT_MEMLOCK, &limit) == 0);
+    if (limit.rlim_cur < 64 * page || mlockall(MCL_FUTURE) != 0) return;
+    for (size_t align = page; align <= 1024 * page; align *= 1024) {
+        unsigned char *start = sy_os_reserve(much, align, "test");
+        must(start && (uintptr_t)start % align == 0 && sy_os_locks_all() && !sy_os_can_move());
+        must(sy_os_commit(start, much / 2) == 0 && !resident(start));
+        must(sy_os_lock(start, page, true) == 0 && resident(start));
+        must(sy_os_discard(start, page) == 0 && start[0] == 0);
+        must(sy_os_lock(start, page, false) == 0 && sy_os_release(start, much) == 0);
+    }
+    must(munlockall() == 0);
+    must(sy_os_release(sy_os_reserve(page, page, NULL), page) == 0 && !sy_os_locks_all());
+}
+
+static void reserve_without_rights(void *arg) {
+    if (setresuid(65534, 65534, 65534) == 0) reserve_where_all_is_locked(arg);
+}
+
+static void reservations_are_never_locked(void **state) {
+    (void)state;
+    run_in_child(reserve_where_all_is_locked, NULL);
+    if (geteuid() == 0) run_in_child(reserve_without_rights, NULL);
+}
+
 int main(void) {
     page = sy_os_page_size();
     const struct CMUnitTest tests[] = {
@@ -201,6 +234,7 @@ int main(void) {
         cmocka_unit_test(near_the_most_mappings_a_part_moves),
         cmocka_unit_test(move_of_two_mappings_is_whole_or_not_at_all),
         cmocka_unit_test(without_mappings_there_is_still_address_space),
+        cmocka_unit_test(reservations_are_never_locked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
