@@ -47,6 +47,7 @@ long sy_shim_failed(long result) {
 #    define TEXT(word)    TEXT_OF(word)
 
 #    if defined(__x86_64__)
+#        define ENTRY ""
 #        define CATCH(number)               \
             "cmp $" TEXT(number) ", %rdi\n" \
                                  "je sy_shim_syscall\n"
@@ -65,22 +66,24 @@ long sy_shim_failed(long result) {
             "1: mov %rax, %rdi\n" \
             "jmp sy_shim_failed\n"
 #    else
+#        define ENTRY "hint #34\n" /* bti c: a target of indirect calls */
 #        define CATCH(number)             \
             "cmp x0, #" TEXT(number) "\n" \
-                                     "b.eq sy_shim_syscall\n"
-#        define CALL          \
-            "mov x8, x0\n"    \
-            "mov x0, x1\n"    \
-            "mov x1, x2\n"    \
-            "mov x2, x3\n"    \
-            "mov x3, x4\n"    \
-            "mov x4, x5\n"    \
-            "mov x5, x6\n"    \
-            "svc #0\n"        \
-            "cmn x0, #4095\n" \
-            "b.cs 1f\n"       \
-            "ret\n"           \
-            "1: b sy_shim_failed\n"
+                                     "b.eq 2f\n"
+#        define CALL                \
+            "mov x8, x0\n"          \
+            "mov x0, x1\n"          \
+            "mov x1, x2\n"          \
+            "mov x2, x3\n"          \
+            "mov x3, x4\n"          \
+            "mov x4, x5\n"          \
+            "mov x5, x6\n"          \
+            "svc #0\n"              \
+            "cmn x0, #4095\n"       \
+            "b.cs 1f\n"             \
+            "ret\n"                 \
+            "1: b sy_shim_failed\n" \
+            "2: b sy_shim_syscall\n"
 #    endif
 #    define CATCH_ALL CATCH(__NR_prctl) CATCH(__NR_seccomp) CATCH(__NR_unshare) CATCH(__NR_setns)
 
@@ -88,10 +91,12 @@ __asm__(".pushsection .text.syscall,\"ax\",@progbits\n"
         ".globl syscall\n"
         ".type syscall,@function\n"
         ".balign 16\n"
-        "syscall:\n" CATCH_ALL ".globl sy_shim_call\n"
+        "syscall:\n"
+        ".cfi_startproc\n" ENTRY CATCH_ALL ".globl sy_shim_call\n"
         ".hidden sy_shim_call\n"
         ".type sy_shim_call,@function\n"
-        "sy_shim_call:\n" CALL ".size syscall, .-syscall\n"
+        "sy_shim_call:\n" CALL ".cfi_endproc\n"
+        ".size syscall, .-syscall\n"
         ".popsection\n");
 
 __attribute__((visibility("hidden"))) long sy_shim_call(long number, long a, long b, long c, long d,
@@ -99,9 +104,12 @@ __attribute__((visibility("hidden"))) long sy_shim_call(long number, long a, lon
 __attribute__((visibility("hidden"))) long sy_shim_syscall(long number, long a, long b, long c,
                                                            long d, long e, long f);
 
-static bool sets_filter(long number, long a, long b) {
-    if (number == SYS_seccomp) return a == SECCOMP_SET_MODE_FILTER || a == SECCOMP_SET_MODE_STRICT;
-    return number == SYS_prctl && (int)a == PR_SET_SECCOMP && b != 0;
+/* Without a filter, the program only asks whether the system has filters. */
+static bool sets_filter(long number, long a, long b, long c) {
+    if (number == SYS_seccomp)
+        return a == SECCOMP_SET_MODE_STRICT || (a == SECCOMP_SET_MODE_FILTER && c);
+    if (number != SYS_prctl || (int)a != PR_SET_SECCOMP) return false;
+    return b == SECCOMP_MODE_STRICT || (b == SECCOMP_MODE_FILTER && c);
 }
 
 /* The C library declares it with `...`. On these processors the words come in the same
@@ -125,20 +133,11 @@ static bool needs_one_thread(long number, long flags) {
     return number == SYS_setns || (number == SYS_unshare && flags & such);
 }
 
-/* A thread that has ended stays in the process for a moment. So a refusal that several threads
- * would explain is not believed at once. */
+/* A child of vfork has one thread, and uses the memory of its parent, whose threads go on. */
 static long call_alone(long number, long a, long b) {
-    enum { TRIES = 100 };
-    static const uint64_t APART_NS = 1000000;
-    static _Atomic uint32_t nothing;
-    int error = errno;
+    if (!sy_os_is_own_thread()) return sy_shim_call(number, a, b, 0, 0, 0, 0);
     bool ran = sy_maintenance_pause();
     long result = sy_shim_call(number, a, b, 0, 0, 0, 0);
-    for (int left = TRIES; ran && result != 0 && errno == EINVAL && left > 0; left--) {
-        sy_os_wait_for(&nothing, 0, APART_NS);
-        result = sy_shim_call(number, a, b, 0, 0, 0, 0);
-    }
-    if (result == 0) errno = error;
     sy_maintenance_resume(ran);
     return result;
 }
@@ -147,7 +146,7 @@ static long call_alone(long number, long a, long b) {
 
 long sy_shim_syscall(long number, long a, long b, long c, long d, long e, long f) {
     if (needs_one_thread(number, a)) return call_alone(number, a, b);
-    if (sets_filter(number, a, b)) sy_enter_sandbox();
+    if (sets_filter(number, a, b, c)) sy_enter_sandbox();
     return sy_shim_call(number, a, b, c, d, e, f);
 }
 

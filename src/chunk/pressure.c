@@ -73,9 +73,8 @@ static void remember(size_t resident, int64_t room) {
     STORE(room_then, room);
 }
 
-/* What is calculated from an old reading may be wrong: then no thread waits. */
 static bool presses_at(const sy_distance *it) {
-    return it->limited && LOAD(sy_facts_now.observed) && it->resident > it->mark + it->spare / 2;
+    return it->limited && it->resident > it->mark + it->spare / 2;
 }
 
 /* Only one of several threads that look at once finds the old room. */
@@ -105,7 +104,8 @@ bool sy_pressure_take_reading(void) {
     return near;
 }
 
-bool sy_pressure_presses(void) { return LOAD(pressing); }
+/* What is calculated from an old reading may be wrong: then no thread waits. */
+bool sy_pressure_presses(void) { return LOAD(pressing) && LOAD(sy_facts_now.observed); }
 
 bool sy_pressure_is_far(void) {
     sy_distance it = distance_of(resident_with(LOAD(sy_pressure_room)));

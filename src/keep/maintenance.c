@@ -42,6 +42,7 @@ static _Atomic uint32_t pauses; /* number of threads that need a process without
 static _Atomic bool forbidden;  /* by a sandbox */
 static SY_TLS bool is_it;       /* this thread is the maintenance thread */
 static bool observed;           /* used by the maintenance thread: the observer runs */
+static _Atomic unsigned number; /* of the thread that may be in the process still; 0: of none */
 
 bool sy_maintenance_runs(void) {
     return atomic_load_explicit(&state, memory_order_relaxed) == RUNS;
@@ -70,8 +71,12 @@ static uint64_t next_interval(unsigned quiet) {
     return sy_reclaim_interval() << (quiet >= QUIET_PASSES ? QUIET_SHIFT : 0);
 }
 
-/* Whether the program's threads have ended. Without this thread the process would have ended. */
-static bool is_left_alone(void) { return sy_os_is_left_alone(observed ? 2 : 1); }
+/* Whether the program's threads have ended. Without this thread the process would have ended. Where
+ * the system does not list threads, the end of the first one stands for that of all. */
+static bool is_left_alone(void) {
+    if (sy_background_first_has_ended() && !sy_os_lists_threads()) return true;
+    return sy_os_is_left_alone(observed ? 2 : 1);
+}
 
 /* Does what the observer's readings call for. */
 static void relieve(void) {
@@ -86,8 +91,9 @@ static void relieve(void) {
 static bool wait_until_due(unsigned quiet) {
     uint64_t began = sy_os_now(), now = began, look = began;
     unsigned end_looks = 0;
-    while (atomic_load_explicit(&state, memory_order_acquire) == RUNS) {
+    for (;;) { /* what a call is about is looked at after the calls were counted */
         uint32_t calls = atomic_load_explicit(&sy_background_calls, memory_order_acquire);
+        if (atomic_load_explicit(&state, memory_order_acquire) != RUNS) return false;
         uint64_t interval = next_interval(quiet), past = now - began, longest = LOOK_NS;
         if (is_left_alone()) return false;
         relieve();
@@ -104,7 +110,6 @@ static bool wait_until_due(unsigned quiet) {
         if (called && sy_background_first_has_ended()) end_looks = END_LOOKS;
         now = sy_os_now();
     }
-    return false;
 }
 
 /* ---- the thread ---- */
@@ -115,6 +120,7 @@ static bool may_read_files(void) {
 
 static void run(void) {
     is_it = true;
+    atomic_store(&number, sy_os_thread());
     unsigned quiet = 0;
     observed = may_read_files() && sy_observer_start();
     while (wait_until_due(quiet)) {
@@ -178,6 +184,7 @@ void sy_maintenance_stop(void) {
 
 static void forget_thread(void) {
     atomic_store(&state, OFF);
+    atomic_store(&number, 0);
     atomic_store(&pauses, 0);
 }
 
@@ -214,10 +221,19 @@ bool sy_maintenance_look(uint64_t now, bool allocates) {
 
 /* ---- while there must be no other thread ---- */
 
+/* A thread that has stopped still makes system calls, and stays in the process for a moment. */
+static void stop_and_await_end(void) {
+    sy_maintenance_stop();
+    unsigned thread = atomic_load(&number);
+    if (!thread || is_it) return;
+    sy_os_await_end(thread);
+    atomic_compare_exchange_strong(&number, &thread, 0);
+}
+
 bool sy_maintenance_pause(void) {
     atomic_fetch_add(&pauses, 1);
     bool ran = sy_maintenance_runs();
-    sy_maintenance_stop();
+    stop_and_await_end();
     return ran;
 }
 
@@ -232,11 +248,15 @@ void sy_maintenance_resume(bool ran) {
     errno = error;
 }
 
+/* A child of vfork does nothing: the parent, whose memory it uses, is in no sandbox. */
 void sy_enter_sandbox(void) {
-    if (sy_start() != 0 || atomic_exchange(&forbidden, true)) return;
-    sy_maintenance_stop();
+    int error = errno;
+    if (sy_start() != 0 || atomic_load(&forbidden) || !sy_os_is_own_thread()) return;
+    if (atomic_exchange(&forbidden, true)) return;
+    stop_and_await_end();
     if (may_read_files()) sy_facts_read();
     atomic_store(&sy_facts_now.in_sandbox, true);
+    errno = error;
 }
 
 /* ---- options ---- */

@@ -13,7 +13,7 @@
 _Atomic unsigned sy_observer_saw;
 
 static _Atomic bool ends;
-static _Atomic uint64_t interval;
+static _Atomic uint64_t interval = 1000000000;
 static uintptr_t reader; /* used by the maintenance thread only */
 
 void sy_observer_set_interval(uint64_t ns) {
@@ -37,7 +37,7 @@ static void observe(void) {
     observe_once(sy_facts_read);
     while (!atomic_load_explicit(&ends, memory_order_acquire)) {
         sy_os_wait_for(&sy_facts_asked, 0, atomic_load_explicit(&interval, memory_order_relaxed));
-        atomic_store_explicit(&sy_facts_asked, 0, memory_order_relaxed);
+        atomic_exchange_explicit(&sy_facts_asked, 0, memory_order_acquire); /* before `ends` */
         observe_once(sy_facts_read_memory);
     }
     atomic_store(&sy_facts_now.observed, false);

@@ -8,7 +8,7 @@
 
 _Atomic uint32_t sy_background_calls;
 
-static const sy_lock_holder *first_thread; /* its own one */
+static const sy_lock_holder *first_thread; /* its own one; NULL: not known */
 static _Atomic bool first_has_ended;
 
 void sy_background_call(void) {
@@ -30,6 +30,9 @@ static void note_first_thread(void) {
     atomic_store(&first_has_ended, false);
 }
 
-__attribute__((constructor(103))) static void begin(void) { note_first_thread(); }
+/* Another thread may load the library. */
+__attribute__((constructor(103))) static void begin(void) {
+    if ((int)sy_os_thread() == sy_os_process()) note_first_thread();
+}
 
 const sy_part sy_background_part = {.recover = note_first_thread};

@@ -40,25 +40,23 @@ static void read_all(void) {
     SET(files_are_read, true);
 }
 
-static bool begin(void) { return !atomic_exchange_explicit(&reading, true, memory_order_acquire); }
-
 static void end(void) { atomic_store_explicit(&reading, false, memory_order_release); }
 
-void sy_facts_read(void) {
-    int error = errno;
-    if (!begin()) return;
-    read_all();
-    end();
+/* The thread may be one of the program, in a call that is no cancellation point. */
+static void read_once(void (*read)(void)) {
+    if (atomic_exchange_explicit(&reading, true, memory_order_acquire)) return;
+    int error = errno, cancellation = sy_os_hold_cancellation();
+    read();
+    sy_os_drop_cancellation(cancellation);
     errno = error;
+    end();
 }
 
-void sy_facts_read_memory(void) {
-    int error = errno;
-    if (!begin()) return;
-    (void)read_memory();
-    end();
-    errno = error;
-}
+static void read_changing(void) { (void)read_memory(); }
+
+void sy_facts_read(void) { read_once(read_all); }
+
+void sy_facts_read_memory(void) { read_once(read_changing); }
 
 void sy_facts_ask(void) {
     if (!atomic_exchange_explicit(&sy_facts_asked, 1, memory_order_release))
@@ -77,15 +75,7 @@ static bool reads_files(void) {
 
 void sy_facts_start(void) {
     if (atomic_exchange_explicit(&started, true, memory_order_relaxed)) return;
-    int error = errno;
-    if (begin()) {
-        if (reads_files())
-            read_all();
-        else
-            read_calls();
-        end();
-    }
-    errno = error;
+    read_once(reads_files() ? read_all : read_calls);
 }
 
 /* A sandbox that the program enters later cannot forbid this. */

@@ -12,10 +12,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <link.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -126,14 +126,38 @@ static bool leave_descriptors(void) {
     return unshare(CLONE_FILES) == 0 && close_one_by_one();
 }
 
-static void *run_apart(void *plan) { return leave_descriptors() ? run(plan) : NULL; }
+/* Whether the last reader has left the program's descriptors: one starts at a time. */
+static _Atomic uint32_t departure;
+enum { TRIES, LEFT, FAILED };
+
+static void *run_apart(void *plan) {
+    bool left = leave_descriptors();
+    atomic_store_explicit(&departure, left ? LEFT : FAILED, memory_order_release);
+    sy_os_wake(&departure, 1);
+    return left ? run(plan) : NULL;
+}
 
 /* The mask of the thread that started the last detached thread. */
 static sigset_t starters_mask;
 
-/* A new thread inherits the signal mask. So all signals are blocked while it is made. Its stack
- * also holds the program's thread-local variables: if they need more, the system refuses the size,
- * and the thread gets the usual one. */
+/* Bytes of the program's thread-local variables, which a C library may put into each stack. */
+static size_t variables;
+
+static int add_variables(struct dl_phdr_info *object, size_t bytes, void *unused) {
+    (void)bytes;
+    (void)unused;
+    for (size_t i = 0; i < object->dlpi_phnum; i++)
+        if (object->dlpi_phdr[i].p_type == PT_TLS)
+            variables += object->dlpi_phdr[i].p_memsz + object->dlpi_phdr[i].p_align;
+    return 0;
+}
+
+__attribute__((constructor(103))) static void count_variables(void) {
+    dl_iterate_phdr(add_variables, NULL);
+}
+
+/* A new thread inherits the signal mask. So all signals are blocked while it is made. If the system
+ * refuses the size of the stack, the thread gets the usual one. */
 static int start(void *(*body)(void *), const sy_os_background *plan, int state,
                  pthread_t *thread) {
     sigset_t all, before;
@@ -141,7 +165,8 @@ static int start(void *(*body)(void *), const sy_os_background *plan, int state,
     int error = pthread_attr_init(&attributes);
     if (error != 0) return error;
     pthread_attr_setdetachstate(&attributes, state);
-    bool small = plan->stack && pthread_attr_setstacksize(&attributes, plan->stack) == 0;
+    bool small =
+        plan->stack && pthread_attr_setstacksize(&attributes, plan->stack + variables) == 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     if (state == PTHREAD_CREATE_DETACHED) starters_mask = before;
@@ -172,9 +197,15 @@ int sy_os_start_thread(const sy_os_background *thread) {
 int sy_os_start_reader(const sy_os_background *thread, uintptr_t *reader) {
     pthread_t started;
     if (sy_linux_made_to_fail("start_reader")) return -1;
+    atomic_store_explicit(&departure, TRIES, memory_order_relaxed);
     int error = start(run_apart, thread, PTHREAD_CREATE_JOINABLE, &started);
-    if (error == 0) *reader = (uintptr_t)started;
-    return result_of(error);
+    if (error != 0) return result_of(error);
+    while (atomic_load_explicit(&departure, memory_order_acquire) == TRIES)
+        sy_os_wait(&departure, TRIES);
+    *reader = (uintptr_t)started;
+    if (atomic_load_explicit(&departure, memory_order_relaxed) == LEFT) return 0;
+    sy_os_end_reader(*reader);
+    return result_of(EPERM);
 }
 
 void sy_os_end_reader(uintptr_t reader) { pthread_join((pthread_t)reader, NULL); }
@@ -198,16 +229,26 @@ bool sy_os_lists_threads(void) {
 }
 
 /* If the first thread ends before the others, the kernel keeps it in the list until they have
- * ended, without its memory: then its link to the program's file leads nowhere. */
+ * ended, without its memory: then the process's link to the program's file leads nowhere. */
 static bool first_thread_has_ended(void) {
-    char path[48], file;
-    snprintf(path, sizeof path, "/proc/self/task/%d/exe", (int)getpid());
-    return readlink(path, &file, 1) < 0 && errno == ENOENT;
+    char file;
+    return readlink("/proc/self/exe", &file, 1) < 0 && errno == ENOENT;
 }
 
+/* In this order: while the first thread lives, it may start another one and end. */
 bool sy_os_is_left_alone(unsigned background) {
     int saved = errno;
-    bool alone = count_threads() == background + 1 && first_thread_has_ended();
+    bool alone = first_thread_has_ended() && count_threads() == background + 1;
     errno = saved;
     return alone;
+}
+
+void sy_os_await_end(unsigned thread) {
+    enum { LOOKS = 10000 };
+    static const uint64_t APART_NS = 100000;
+    static _Atomic uint32_t nothing;
+    int saved = errno;
+    for (int left = LOOKS; left > 0 && syscall(SYS_tgkill, getpid(), thread, 0) == 0; left--)
+        sy_os_wait_for(&nothing, 0, APART_NS);
+    errno = saved;
 }

@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 typedef struct mapping {
@@ -118,11 +119,11 @@ static const uintptr_t GROWTH = (uintptr_t)128 << 20;
 /* The most bytes of another thread's stack that are asked about. */
 static const uintptr_t ASKED_MAX = (uintptr_t)64 << 20;
 
-/* The thread pointer of the first thread; NULL: not known yet. */
+/* The thread pointer of the first thread; NULL: not known. Another thread may load the library. */
 static const char *first_thread;
 
 __attribute__((constructor(103))) static void note_first_thread(void) {
-    first_thread = sy_linux_thread_pointer();
+    if (syscall(SYS_gettid) == getpid()) first_thread = sy_linux_thread_pointer();
 }
 
 /* The kernel puts some random bytes above the first frame of the first thread's stack. The C

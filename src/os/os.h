@@ -211,8 +211,8 @@ typedef struct sy_os_background {
 int sy_os_start_thread(const sy_os_background *thread);
 
 /* Starts a background thread that has a descriptor table of its own, empty at first. So it can read
- * files, and no other thread sees its descriptors. If the system cannot do that, `body` is not
- * called. sy_os_end_reader waits for its end. */
+ * files, and no other thread sees its descriptors. EPERM: the system cannot do that. One thread at a
+ * time may start one. sy_os_end_reader waits for its end. */
 int sy_os_start_reader(const sy_os_background *thread, uintptr_t *reader);
 void sy_os_end_reader(uintptr_t reader);
 
@@ -222,6 +222,10 @@ bool sy_os_is_left_alone(unsigned background);
 
 /* Whether the system tells that. */
 bool sy_os_lists_threads(void);
+
+/* Waits until the system has forgotten a thread of this process that is about to end; a second at
+ * most. */
+void sy_os_await_end(unsigned thread);
 
 /* The calling background thread takes signals from now on, as the thread did that started it: it is
  * the last thread of the process and is about to end. */

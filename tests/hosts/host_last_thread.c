@@ -1,14 +1,17 @@
 /* The first thread of a process ends by pthread_exit, with much memory in use. The process ends
  * with status 0 when its last thread ends: its buffered output is written, its hooks of exit run.
- * Signals reach it as long as it lives. */
+ * Signals reach it as long as it lives. The same where the system refuses to separate descriptors,
+ * and where it has no /proc. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
 
-#include "hosts/hosts.h"
+#include "hosts/sandbox.h"
 
 static void rest(long ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL); }
 
@@ -27,9 +30,26 @@ static void say_goodbye(void) { printf("goodbye\n"); }
 
 typedef void *body(void *);
 
+static void stay(void) {}
+
+static void *end_at_once(void *unused) {
+    (void)unused;
+    pthread_exit(NULL);
+}
+
+static void leave_proc(void) {
+    pthread_t thread; /* for its end the C library loads a file, which is not there afterwards */
+    CHECK(pthread_create(&thread, NULL, end_at_once, NULL) == 0 && pthread_join(thread, NULL) == 0);
+    if (chroot("/sys") == 0) return;
+    if (unshare(CLONE_NEWUSER) == 0) (void)!chroot("/sys");
+}
+
+static void (*prepare)(void) = stay; /* called in each child */
+
 /* In a child whose output goes to the pipe. */
 static void run_child(int out, body *last, size_t ms, bool free_all) {
     static void *kept[40];
+    prepare();
     dup2(out, STDOUT_FILENO);
     atexit(say_goodbye);
     printf("hello\n");
@@ -83,7 +103,19 @@ static void ends_by_signal(int number) {
     CHECK(WIFSIGNALED(status) && WTERMSIG(status) == number);
 }
 
-int main(void) {
+/* Runs the program once more, where calls that separate descriptors fail. */
+static void run_refused(char **arguments) {
+    static const long calls[] = {436 /* close_range */, SYS_unshare};
+    if (fork() == 0) {
+        set_filter(calls, COUNT_OF(calls), false, REFUSE);
+        execv("/proc/self/exe", (char *[]){arguments[0], "refused", NULL});
+        _exit(1);
+    }
+    int status;
+    CHECK(wait(&status) > 0 && status == 0);
+}
+
+int main(int count, char **arguments) {
     alarm(60);
     ends_well(sleep_awhile, 0, false);
     ends_well(sleep_awhile, 300, false);
@@ -92,5 +124,10 @@ int main(void) {
     ends_well(allocate, 300, true);
     ends_by_signal(SIGTERM);
     ends_by_signal(SIGINT);
+    if (count > 1) return 0;
+    run_refused(arguments);
+    prepare = leave_proc;
+    ends_well(sleep_awhile, 300, false);
+    ends_well(allocate, 0, true);
     return 0;
 }

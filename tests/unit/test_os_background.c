@@ -149,6 +149,21 @@ static void a_process_with_threads_is_not_left_alone(void **state) {
         assert_false(sy_os_is_left_alone(background));
 }
 
+/* In a new namespace of process numbers, /proc shows the numbers of the old one. */
+static void live_in_own_namespace(void *arg) {
+    (void)arg;
+    if (unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) return;
+    pid_t child = fork();
+    if (child == 0) _exit(sy_os_is_left_alone(0));
+    int status;
+    must(waitpid(child, &status, 0) == child && status == 0);
+}
+
+static void numbers_of_processes_do_not_matter(void **state) {
+    (void)state;
+    assert_int_equal(in_child(live_in_own_namespace, NULL), 0);
+}
+
 static int reset(void **state) {
     (void)state;
     sy_fake_reset();
@@ -166,6 +181,7 @@ int main(void) {
         TEST(only_the_first_start_reads),
         TEST(asking_twice_wakes_once),
         TEST(a_process_with_threads_is_not_left_alone),
+        TEST(numbers_of_processes_do_not_matter),
     };
     return cmocka_run_group_tests_name("background", tests, NULL, NULL);
 }
