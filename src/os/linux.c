@@ -169,9 +169,9 @@ static bool has_too_many_mappings(void) {
     return many;
 }
 
-/* After mlockall(MCL_FUTURE) each mapping is locked, counts as locked memory with all its bytes, and
- * gets all its memory when it becomes writable. That cannot be asked; but only locked memory cannot
- * be discarded. */
+/* After mlockall(MCL_FUTURE) each mapping is locked, counts as locked memory with all its bytes,
+ * and gets all its memory when it becomes writable. That cannot be asked; but only locked memory
+ * cannot be discarded. */
 static _Atomic bool locks_all;
 
 bool sy_os_locks_all(void) { return atomic_load_explicit(&locks_all, memory_order_relaxed); }

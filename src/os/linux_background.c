@@ -25,7 +25,8 @@
 /* ---- processors ---- */
 
 /* A set of processors. The C library's cpu_set_t has a fixed size of 1,024; this has room for
- * 65,536. The kernel writes only as many words as it has processors, so the rest takes no memory. */
+ * 65,536. The kernel writes only as many words as it has processors, so the rest takes no
+ * memory. */
 typedef struct set {
     long bytes; /* 0: not read yet; negative: the kernel does not tell */
     unsigned long words[65536 / (CHAR_BIT * sizeof(unsigned long))];

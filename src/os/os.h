@@ -211,8 +211,8 @@ typedef struct sy_os_background {
 int sy_os_start_thread(const sy_os_background *thread);
 
 /* Starts a background thread that has a descriptor table of its own, empty at first. So it can read
- * files, and no other thread sees its descriptors. EPERM: the system cannot do that. One thread at a
- * time may start one. sy_os_end_reader waits for its end. */
+ * files, and no other thread sees its descriptors. EPERM: the system cannot do that. One thread at
+ * a time may start one. sy_os_end_reader waits for its end. */
 int sy_os_start_reader(const sy_os_background *thread, uintptr_t *reader);
 void sy_os_end_reader(uintptr_t reader);
 
