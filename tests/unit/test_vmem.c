@@ -126,7 +126,7 @@ static void use_all_client_numbers(void *arg) {
     (void)arg;
     errno = 0;
     while (count < ARENAS_MAX && (arenas[count] = sy_vmem_create(&config)) != NULL) count++;
-    must(count > 0 && count < ARENAS_MAX && errno == ENOMEM);
+    must(count > 0 && count < ARENAS_MAX && errno == ENOSPC);
     must(sy_vmem_destroy(arenas[--count]) == 0);
     must((arenas[count++] = sy_vmem_create(&config)) != NULL);
     while (count > 0) must(sy_vmem_destroy(arenas[--count]) == 0);
