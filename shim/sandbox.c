@@ -9,8 +9,8 @@
  *                        end the process. So there is none from then on (sy_enter_sandbox)
  *
  * A program that makes these system calls without the C library has to call sy_enter_sandbox, or to
- * be started with `system-files=no`. So have programs on processors for which `syscall` is not
- * written here.
+ * be started with `system-files=no,explain=no`: the first sampled object would set a handler. So
+ * have programs on processors for which `syscall` is not written here.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -104,8 +104,8 @@ pub fn stop_maintenance() {
 
 /// Prepares for a sandbox: call it before the process forbids itself system calls (seccomp). It
 /// ends the background threads; from then on the library asks the system for nothing but memory,
-/// the time, and to wait. There is no way back. In a destructor that this thread runs, nothing
-/// happens.
+/// the time, random numbers, and to wait. There is no way back. In a destructor that this thread
+/// runs, nothing happens.
 pub fn enter_sandbox() {
     // SAFETY: this is not called in a destructor that the library runs.
     unless_within(|| unsafe { slabyard_sys::sy_enter_sandbox() }, ());
