@@ -88,11 +88,11 @@ SY_API void sy_maintenance_stop(void);
 /**
  * Prepares for a sandbox: call it before the process forbids itself system calls (seccomp). It
  * reads the files of the system once more and ends the background threads. From then on, the
- * library asks the system for nothing but memory (mmap, munmap, mremap, mprotect, madvise, and mlock
- * for locked memory), the time, random numbers (getrandom), and to wait and wake (futex); a report
- * of misuse is written without file names and lines.
- * There is no way back. The drop-in malloc calls it for programs that set a filter with the C
- * library's prctl or syscall. A second call does nothing. An example:
+ * library asks the system for nothing but memory (mmap, munmap, mremap, mprotect, madvise, and
+ * mlock for locked memory), the time, random numbers (getrandom), and to wait and wake (futex); a
+ * report of misuse is written without file names and lines. There is no way back. The drop-in
+ * malloc calls it for programs that set a filter with the C library's prctl or syscall. A second
+ * call does nothing. An example:
  *
  *     sy_enter_sandbox();
  *     // prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
