@@ -373,7 +373,7 @@ static void add_fault(void *arg) {
 }
 
 /* False: this thread is writing a report already. */
-static bool report(const sy_fault *fault) {
+static bool sy_fault_write(const sy_fault *fault) {
     finding found = {.fault = fault};
     if (!sy_report_begin()) return false;
     if (!sy_os_interrupted()) found.stack = sy_stack_whole();
@@ -382,7 +382,7 @@ static bool report(const sy_fault *fault) {
     return true;
 }
 
-void sy_report_fault(const sy_fault *fault) { report(fault); }
+void sy_report_fault(const sy_fault *fault) { sy_fault_write(fault); }
 
 /* Calls the handler, if there is one. Returns whether there is. */
 static bool handled(const sy_fault *fault) {
@@ -401,11 +401,11 @@ static bool handled(const sy_fault *fault) {
 
 void sy_fault_raise(const sy_fault *fault) {
     if (handled(fault)) return;
-    bool reported = report(fault);
+    bool reported = sy_fault_write(fault);
     if (!atomic_load_explicit(&sy_options_now.go_on, memory_order_relaxed))
         sy_os_abort(reported ? NULL : "slabyard: misuse was found while a report was written\n");
 }
 
 void sy_fault_tell(const sy_fault *fault) {
-    if (!handled(fault)) report(fault);
+    if (!handled(fault)) sy_fault_write(fault);
 }
