@@ -2,7 +2,10 @@
  * maintenance.c: the maintenance thread. It does the passes by age, and returns memory at once if
  * the observer (observer.h) has seen pressure. A program or an option starts it.
  *
- *     OFF --start--> RUNS --stop--> ENDING --the thread ends--> OFF
+ *     OFF --start--> STARTS --no pause--> RUNS --stop--> ENDING --the thread ends--> OFF
+ *
+ * A pause (below) may have begun after the start looked for one. So the start looks again when it
+ * has said STARTS, and goes back to OFF; a pause waits for the end of STARTS.
  *
  * It never keeps a process alive: when the program's threads have ended, it ends too, and the C
  * library ends the process. It also ends for system calls that need a process with one thread, and
@@ -25,7 +28,7 @@
 #include "watch/fail.h"
 #include "watch/options.h"
 
-enum { OFF, RUNS, ENDING };
+enum { OFF, STARTS, RUNS, ENDING };
 
 static const uint64_t LOOK_NS = 1000000000; /* the longest sleep */
 static const uint64_t WATCH_NS = 50000000;  /* between two readings of the observer while there is
@@ -48,9 +51,9 @@ bool sy_maintenance_runs(void) {
     return atomic_load_explicit(&state, memory_order_relaxed) == RUNS;
 }
 
-/* Sets the state OFF, and wakes the threads that wait for it in start and stop. */
-static void become_off(void) {
-    atomic_store_explicit(&state, OFF, memory_order_release);
+/* Sets the state, and wakes the threads that wait for it in start and stop. */
+static void become(uint32_t now) {
+    atomic_store(&state, now);
     sy_os_wake(&state, 1 << 20);
 }
 
@@ -134,7 +137,7 @@ static void run(void) {
         atomic_store(&forbidden, true);
         sy_os_take_signals();
     }
-    become_off();
+    become(OFF);
 }
 
 /* In a thread that the program asked for, passes call functions of the program, which may need the
@@ -151,14 +154,17 @@ static int begin(const sy_os_background *plan) {
             errno = EPERM;
             return -1;
         }
-        if (atomic_compare_exchange_strong(&state, &seen, RUNS)) break;
+        if (atomic_compare_exchange_strong(&state, &seen, STARTS)) break;
         if (seen == RUNS) return 0;
         if (is_it && atomic_compare_exchange_strong(&state, &seen, RUNS)) return 0; /* go on */
         if (!is_it) sy_os_wait(&state, seen);
     }
     errno = EPERM;
-    if (!is_forbidden() && sy_os_start_thread(plan) == 0) return 0;
-    become_off();
+    if (!is_forbidden()) {
+        become(RUNS);
+        if (sy_os_start_thread(plan) == 0) return 0;
+    }
+    become(OFF);
     return -1;
 }
 
@@ -170,17 +176,27 @@ int sy_maintenance_start(void) {
     return result;
 }
 
-void sy_maintenance_stop(void) {
-    uint32_t seen = RUNS;
-    if (atomic_compare_exchange_strong(&state, &seen, ENDING)) {
-        sy_background_call();
-        seen = ENDING;
-    }
-    while (seen == ENDING && !is_it) {
-        sy_os_wait(&state, ENDING);
-        seen = atomic_load_explicit(&state, memory_order_acquire);
+/* Tells a thread that runs to end. False: none runs, or it was told before. */
+static bool tell_to_end(void) {
+    for (;;) {
+        uint32_t seen = RUNS;
+        if (atomic_compare_exchange_strong(&state, &seen, ENDING)) {
+            sy_background_call();
+            return true;
+        }
+        if (seen != STARTS) return false;
+        sy_os_wait(&state, STARTS);
     }
 }
+
+/* Ends the thread. False: none ran. */
+static bool end_thread(void) {
+    bool ran = tell_to_end();
+    while (atomic_load(&state) == ENDING && !is_it) sy_os_wait(&state, ENDING);
+    return ran;
+}
+
+void sy_maintenance_stop(void) { (void)end_thread(); }
 
 static void forget_thread(void) {
     atomic_store(&state, OFF);
@@ -222,19 +238,18 @@ bool sy_maintenance_look(uint64_t now, bool allocates) {
 /* ---- while there must be no other thread ---- */
 
 /* A thread that has stopped still makes system calls, and stays in the process for a moment. */
-static void stop_and_await_end(void) {
-    sy_maintenance_stop();
+static bool end_thread_for_good(void) {
+    bool ran = end_thread();
     unsigned thread = atomic_load(&number);
-    if (!thread || is_it) return;
+    if (!thread || is_it) return ran;
     sy_os_await_end(thread);
     atomic_compare_exchange_strong(&number, &thread, 0);
+    return ran;
 }
 
 bool sy_maintenance_pause(void) {
     atomic_fetch_add(&pauses, 1);
-    bool ran = sy_maintenance_runs();
-    stop_and_await_end();
-    return ran;
+    return end_thread_for_good();
 }
 
 void sy_maintenance_resume(bool ran) {
@@ -253,7 +268,7 @@ void sy_enter_sandbox(void) {
     int error = errno;
     if (sy_start() != 0 || atomic_load(&forbidden) || !sy_os_is_own_thread()) return;
     if (atomic_exchange(&forbidden, true)) return;
-    stop_and_await_end();
+    (void)end_thread_for_good();
     if (may_read_files()) sy_facts_read();
     atomic_store(&sy_facts_now.in_sandbox, true);
     errno = error;
