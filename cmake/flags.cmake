@@ -59,11 +59,20 @@ endif()
 set(SLABYARD_UNWIND_FLAGS -static-libgcc -Wl,--wrap=_Unwind_Resume)
 check_linker_flag(C "${SLABYARD_UNWIND_FLAGS}" SLABYARD_CAN_UNWIND)
 
+# The first call of a function of another library would run the loader: 3 KiB of stack with AVX-512,
+# in a thread or a handler that may have 16 KiB or less. So the addresses are found at the start: in
+# the shared libraries by -z now, in a program that contains the static library by -fno-plt.
+set(SLABYARD_BOUND_FLAGS "")
+check_c_compiler_flag(-fno-plt SLABYARD_CAN_BIND)
+if(SLABYARD_CAN_BIND)
+    set(SLABYARD_BOUND_FLAGS -fno-plt)
+endif()
+
 add_library(slabyard_house INTERFACE)
 target_compile_features(slabyard_house INTERFACE c_std_11)
 target_compile_options(slabyard_house INTERFACE
     $<$<COMPILE_LANGUAGE:C>:${SLABYARD_WARNINGS}> -fvisibility=hidden -fexceptions -ffunction-sections
-    -fdata-sections ${SLABYARD_SANITIZE_FLAGS})
+    -fdata-sections ${SLABYARD_BOUND_FLAGS} ${SLABYARD_SANITIZE_FLAGS})
 target_link_options(slabyard_house INTERFACE ${SLABYARD_SANITIZE_FLAGS})
 if(SLABYARD_DEBUG)
     target_compile_definitions(slabyard_house INTERFACE SY_DEBUG=1)

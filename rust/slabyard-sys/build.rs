@@ -40,6 +40,7 @@ fn build_of(core: &Path, include: &Path) -> cc::Build {
         .flag("-fexceptions")
         .flag("-ffunction-sections") // cmake/first.ld names the sections
         .flag("-fdata-sections")
+        .flag_if_supported("-fno-plt") // see cmake/flags.cmake
         .include(include)
         .include(core);
     if std::env::var_os("CARGO_FEATURE_DLOPEN").is_some() {

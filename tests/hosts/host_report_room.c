@@ -58,6 +58,7 @@ static void failed_report(const char *words) {
     host_say(words);
     host_say("\" in the report:\n");
     host_say(report);
+    host_say(WIFSIGNALED(status) ? "the child ended by a signal\n" : "the child went on\n");
     _exit(1);
 }
 
