@@ -768,10 +768,7 @@ void sy_chunk_recover(sy_memory *memory) {
 
 /* ---- taking a run, also when there is no room ---- */
 
-/* Called when there is no room left. Releases kept large spans; if there are none, releases chunks
- * without runs; if there are none, waits for a trim that is under way. Returns whether one of these
- * was possible. */
-static bool find_room(sy_memory *memory) {
+bool sy_chunk_find_room(sy_memory *memory) {
     size_t bytes;
     return sy_large_release_kept(memory, &bytes) || retire_unused(memory) ||
            sy_memory_wait_for_trim(memory);
@@ -804,7 +801,7 @@ sy_slab *sy_run_take(sy_memory *memory, size_t bytes, size_t align, size_t room,
             note_growth(memory, fresh);
             return run;
         }
-        if (!find_room(memory)) {
+        if (!sy_chunk_find_room(memory)) {
             errno = error;
             return NULL;
         }

@@ -177,6 +177,11 @@ void sy_chunk_end_early(bool marks);
  * spans to the system as are wanted (pressure.h). */
 void sy_chunk_relieve(void);
 
+/* Called when the system has refused memory. Releases kept large spans; if there are none, releases
+ * chunks without runs; if there are none, waits for a trim that is under way. Returns whether one
+ * of these was possible. (sy_run_take does so itself.) */
+bool sy_chunk_find_room(sy_memory *memory);
+
 /* Gives all chunks back to the arena. There must be no run in them. */
 void sy_chunk_release_all(sy_memory *memory);
 

@@ -16,7 +16,7 @@ enum {
     LEAST_SHIFT = 5, /* 32 bytes */
     CLASSES = 15,    /* up to 512 KiB */
     AREA_BYTES_MAX = 4 << 20,
-    AREA_BYTES_MIN = 1 << 20, /* where address space is short */
+    AREA_BYTES_MIN = 64 << 10, /* where memory is short */
     AREA_OFFSET = 5 * 64, /* keeps caches out of the CPU cache's sets where large objects begin */
 };
 
@@ -32,7 +32,7 @@ struct area {
     size_t bytes;
 };
 
-_Static_assert(AREA_BYTES_MIN >= 2 * SY_SIDE_MAX, "any block finds room in a new area");
+_Static_assert(AREA_BYTES_MAX >= 2 * SY_SIDE_MAX, "any block finds room in a new area");
 _Static_assert(sizeof(struct area) <= AREA_OFFSET, "no block lies there");
 
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_SIDE);
@@ -64,13 +64,14 @@ static void *take_block(unsigned class_index) {
     return (void *)start;
 }
 
-/* Makes a new area, unless another thread has made one since this thread saw that the old one ended
- * at `seen`. The unused end of the old area is lost. 0, or -1 with ENOMEM. */
-static int add_area(uintptr_t seen) {
-    size_t bytes = AREA_BYTES_MAX;
+/* Makes a new area, with room for a block of this class, unless another thread has made one since
+ * this thread saw that the old one ended at `seen`. The unused end of the old area is lost. 0, or
+ * -1 with ENOMEM. */
+static int add_area(uintptr_t seen, unsigned class_index) {
+    size_t bytes = AREA_BYTES_MAX, least = (size_t)2 << (class_index + LEAST_SHIFT);
     void *memory;
     while (!(memory = sy_pages_take(bytes, 65536, "slabyard side")))
-        if ((bytes /= 2) < AREA_BYTES_MIN) return -1;
+        if ((bytes /= 2) < least || bytes < AREA_BYTES_MIN) return -1;
     sy_lock_acquire(&lock);
     bool mine = area_end == seen;
     if (mine) {
@@ -97,7 +98,7 @@ void *sy_side_take(size_t bytes) {
         uintptr_t seen = area_end;
         sy_lock_release(&lock);
         if (block) return memset(block, 0, (size_t)1 << (class_index + LEAST_SHIFT));
-        if (add_area(seen) != 0) return NULL;
+        if (add_area(seen, class_index) != 0) return NULL;
     }
 }
 
