@@ -797,11 +797,13 @@ OF_GLIBC extern char __libc_single_threaded;
 
 static __thread unsigned streams_held; /* times */
 
+bool sy_os_has_had_threads(void) { return !&__libc_single_threaded || !__libc_single_threaded; }
+
 /* With one thread, fork does not wait for the lock. Then it must not be taken here: a handler of a
  * signal may have interrupted the code that holds it. */
 static bool fork_locks_streams(void) {
     if (!_IO_list_lock || !_IO_list_unlock || !_IO_list_resetlock) return false;
-    return !&__libc_single_threaded || !__libc_single_threaded;
+    return sy_os_has_had_threads();
 }
 
 void sy_os_hold_streams(void) {

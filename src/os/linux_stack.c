@@ -135,3 +135,5 @@ __attribute__((destructor)) static void note_end(void) { between = false; }
 
 /* With a loader, the program has its address (AT_BASE). */
 bool sy_os_has_tables(void) { return between || getauxval(AT_BASE) != 0; }
+
+void sy_os_lose_tables(void) { between = false; }

@@ -369,6 +369,13 @@ void sy_os_on_own_stack(void (*body)(void *arg), void *arg);
  * asks for them earlier ends the process; who asks meanwhile may wait for itself. */
 bool sy_os_has_tables(void);
 
+/* Called in the child of a fork: in a program that is linked statically, another thread of the
+ * parent may have held that lock, so tables cannot be used any more. */
+void sy_os_lose_tables(void);
+
+/* Whether this process has, or had, more than one thread. */
+bool sy_os_has_had_threads(void);
+
 enum { SY_OS_FILE_MAX = 256, SY_OS_FUNCTION_MAX = 512 };
 
 typedef struct sy_os_place {

@@ -290,6 +290,7 @@ enum { PROCESS = 1 << 16 };
 static _Atomic uint32_t forks; /* forks that keep threads out of the unwinder */
 static SY_TLS uint32_t own_forks;
 static SY_TLS bool own_inside; /* this thread is counted */
+static bool parent_had_threads;
 
 /* How long a fork waits for other threads' unwinding, which takes microseconds. A thread that was
  * stopped there, or that a jump has left, does not stop all forks. */
@@ -332,8 +333,10 @@ static void unwind(each_frame *each, void *arg) {
 
 /* The unwinder takes locks of its own and of the loader. A child of a fork would never get one
  * that another thread held. So a fork waits until no other thread is inside. Threads that come
- * meanwhile take no stack: they may hold locks that the fork is going to take. */
+ * meanwhile take no stack: they may hold locks that the fork is going to take. Threads that the
+ * program's own exceptions took there are not counted: see sy_os_lose_tables. */
 static void await_unwinders(void) {
+    parent_had_threads = sy_os_has_had_threads();
     bool burdened = own_inside || sy_lock_self.held;
     uint64_t now = sy_os_now(), end = now + (burdened ? sy_lock_patience_ns : PATIENCE_NS);
     own_forks++;
@@ -351,6 +354,7 @@ static void admit_unwinders(void) {
 }
 
 static void forget_unwinders(void) {
+    if (parent_had_threads) sy_os_lose_tables();
     atomic_store(&forks, own_forks);
     atomic_store(&inside, (atomic_load(&inside) / PROCESS + 1) * PROCESS);
 }
@@ -465,9 +469,10 @@ static uint32_t take_by_tables(uintptr_t frame, unsigned max, uintptr_t from) {
 }
 
 /* Takes the stack by tables. If the walk agrees, keeps the stack as walked, so that later walks
- * find it. */
+ * find it. Without tables the walk is all that there is. */
 static uint32_t confirm(const trace *walked, uintptr_t frame) {
     trace taken;
+    if (!sy_os_has_tables()) return keep_trace(walked);
     begin_trace(&taken, walked->max + ROOT_FRAMES + 1, frame);
     unwind(add_frame, &taken);
     if (!agree(walked, &taken)) {

@@ -1,10 +1,12 @@
 /* Threads allocate, and stacks of their objects are taken by unwinding tables, while another thread
- * forks: the child must not wait for a lock that one of them held. */
+ * forks: the child must not wait for a lock that one of them held. Another thread unwinds by
+ * itself, as exceptions do. */
 #define _GNU_SOURCE
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
+#include <unwind.h>
 
 #include "hosts/hosts.h"
 
@@ -29,11 +31,21 @@ static void *work(void *arg) {
     return arg;
 }
 
+static _Unwind_Reason_Code pass(struct _Unwind_Context *context, void *arg) {
+    return (void)context, (void)arg, _URC_NO_REASON;
+}
+
+static void *unwind(void *arg) {
+    while (!atomic_load(&ended)) (void)_Unwind_Backtrace(pass, NULL);
+    return arg;
+}
+
 int main(int count, char **arguments) {
     (void)count;
     with_options("audit,sample=1/10,unwind=tables", arguments);
     pthread_t threads[THREADS];
-    for (int i = 0; i < THREADS; i++) CHECK(pthread_create(&threads[i], NULL, work, NULL) == 0);
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&threads[i], NULL, i ? work : unwind, NULL) == 0);
     for (int i = 0; i < FORKS; i++) {
         pid_t pid = fork();
         CHECK(pid >= 0);
