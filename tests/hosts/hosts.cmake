@@ -52,3 +52,30 @@ target_compile_options(hosts_closes PRIVATE ${user_warnings} -Wno-pedantic)
 target_link_libraries(hosts_closes PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
 add_dependencies(hosts_closes hosts_plugin)
 sy_test(hosts.closes hosts 120 2 $<TARGET_FILE:hosts_closes> $<TARGET_FILE:hosts_plugin>)
+
+# A program under a debugger, strace and Valgrind.
+add_executable(hosts_debugged ${CMAKE_CURRENT_LIST_DIR}/debugged.c)
+target_include_directories(hosts_debugged PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+target_compile_options(hosts_debugged PRIVATE ${user_warnings} -Wno-pedantic)
+target_link_libraries(hosts_debugged PRIVATE Threads::Threads)
+add_dependencies(hosts_debugged slabyard_malloc)
+sy_test(hosts.debugged hosts 300 2 ${CMAKE_CURRENT_LIST_DIR}/debugged.sh
+    $<TARGET_FILE:hosts_debugged> $<TARGET_FILE:slabyard_malloc>)
+set_tests_properties(hosts.debugged PROPERTIES SKIP_RETURN_CODE 77)
+
+# A program that loads libraries, and is audited.
+foreach(name loaded loaded_static auditor)
+    add_library(hosts_${name} MODULE ${CMAKE_CURRENT_LIST_DIR}/loaded.c)
+    target_compile_options(hosts_${name} PRIVATE ${user_warnings} -Wno-pedantic -fno-builtin)
+endforeach()
+target_compile_definitions(hosts_auditor PRIVATE AUDITS)
+target_compile_definitions(hosts_loaded_static PRIVATE IN_STATIC_BLOCK)
+add_executable(hosts_loads ${CMAKE_CURRENT_LIST_DIR}/loads.c)
+target_include_directories(hosts_loads PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+target_compile_options(hosts_loads PRIVATE ${user_warnings} -Wno-pedantic)
+target_link_libraries(hosts_loads PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+add_dependencies(hosts_loads hosts_loaded hosts_loaded_static hosts_auditor slabyard_malloc)
+sy_test(hosts.loads hosts 120 2 $<TARGET_FILE:hosts_loads> $<TARGET_FILE:hosts_loaded>
+    $<TARGET_FILE:hosts_loaded_static> $<TARGET_FILE:hosts_auditor>)
+set_property(TEST hosts.loads APPEND PROPERTY ENVIRONMENT
+    LD_PRELOAD=$<TARGET_FILE:slabyard_malloc>)

@@ -1,15 +1,19 @@
 /*
  * hosts.h: what the programs of tests/hosts share: a check that ends the program with a message, a
- * way to run with options of the library, and a program that is hungry for memory (`hungry`).
+ * way to run with options of the library, child processes, and a program that is hungry for memory
+ * (`hungry`).
  */
 #ifndef SLABYARD_TESTS_HOSTS_H
 #define SLABYARD_TESTS_HOSTS_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { SKIPPED = 77 }; /* exit status: this machine cannot be the host */
@@ -39,6 +43,11 @@ static inline _Noreturn void host_failed(const char *file, int line, const char 
     _exit(1);
 }
 
+/* Closes what the program was started with, but standard streams. */
+static inline void host_close_others(void) {
+    for (int fd = 3; fd < 1024; fd++) close(fd);
+}
+
 /* Runs the program with these options of the library: starts it once more if it has others. */
 static inline void with_options(const char *options, char **arguments) {
     const char *now = getenv("SLABYARD");
@@ -47,6 +56,66 @@ static inline void with_options(const char *options, char **arguments) {
     execv("/proc/self/exe", arguments);
     host_failed(__FILE__, __LINE__, "the program can be started again");
 }
+
+/* ---- children ---- */
+
+typedef void host_body(void *arg);
+
+/* Runs body(arg) in a child, which then ends with status 0, and after a minute by a signal. */
+static inline pid_t host_start(host_body *body, void *arg) {
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        alarm(60);
+        body(arg);
+        _exit(0);
+    }
+    return child;
+}
+
+/* Waits for the child. If the machine cannot be its host, nor can it be the program's. */
+static inline int host_end_of(pid_t child) {
+    int status = -1;
+    CHECK(waitpid(child, &status, 0) == child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED) _exit(SKIPPED);
+    return status;
+}
+
+/* The body has to run to its end, in a child. */
+static inline void host_lives(host_body *body, void *arg) {
+    int status = host_end_of(host_start(body, arg));
+    if (status != 0) {
+        char text[64];
+        snprintf(text, sizeof text, "the child ended with the status 0x%x\n", (unsigned)status);
+        host_say(text);
+    }
+    CHECK(status == 0);
+}
+
+/* Writes what the child writes to stderr into `text`, as a string, and returns its status. */
+static inline int host_listen(host_body *body, void *arg, char *text, size_t room) {
+    int ends[2];
+    CHECK(pipe(ends) == 0);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        alarm(60);
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        body(arg);
+        _exit(0);
+    }
+    close(ends[1]);
+    size_t length = 0;
+    for (ssize_t got; (got = read(ends[0], text + length, room - 1 - length)) > 0;)
+        length += (size_t)got;
+    text[length] = '\0';
+    close(ends[0]);
+    return host_end_of(child);
+}
+
+/* ---- what all hosts run ---- */
 
 /* Allocates `mib` MiB in blocks of 16 bytes to 4 KiB and a large block for every MiB, writes and
  * checks each, and frees all of them. Needs about 100 bytes of stack. */
@@ -73,6 +142,23 @@ static inline void hungry(size_t mib) {
         free(last);
         last = before;
     }
+}
+
+/* A mistake that the library reports. */
+static inline void host_free_twice(void *unused) {
+    (void)unused;
+    char *volatile object = malloc(100);
+    free(object);
+    free(object);
+}
+
+/* The body makes this mistake in a child: it is reported, and ends the child by SIGABRT. */
+static inline void host_reports(host_body *body, void *arg) {
+    static char text[1 << 16];
+    int status = host_listen(body, arg, text, sizeof text);
+    if (!strstr(text, "double free")) host_say(text);
+    CHECK(strstr(text, "double free"));
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 }
 
 #endif

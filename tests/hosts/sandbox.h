@@ -26,10 +26,10 @@ static inline bool has_argument(int argc, char **argv, const char *word) {
     return false;
 }
 
-/* From now on, only the calls of the list succeed (`allow`), or all but them. The others meet
- * `action`. Ends the program if the system has no filters. */
-static inline void set_filter(const long *calls, size_t count, bool allow, unsigned action) {
-    static struct sock_filter code[FILTER_MAX];
+/* Writes a filter, and returns its length: only the calls of the list succeed (`allow`), or all but
+ * them. The others meet `action`. */
+static inline unsigned short filter_code(struct sock_filter code[FILTER_MAX], const long *calls,
+                                         size_t count, bool allow, unsigned action) {
     const unsigned listed = allow ? SECCOMP_RET_ALLOW : action,
                    other = allow ? action : SECCOMP_RET_ALLOW;
     unsigned short length = 0;
@@ -41,7 +41,13 @@ static inline void set_filter(const long *calls, size_t count, bool allow, unsig
         code[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, listed);
     }
     code[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, other);
-    struct sock_fprog program = {length, code};
+    return length;
+}
+
+/* Such a filter holds from now on. Ends the program if the system has no filters. */
+static inline void set_filter(const long *calls, size_t count, bool allow, unsigned action) {
+    static struct sock_filter code[FILTER_MAX];
+    struct sock_fprog program = {filter_code(code, calls, count, allow, action), code};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) != 0)
         _exit(SKIPPED);
