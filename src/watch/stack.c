@@ -289,8 +289,8 @@ enum { PROCESS = 1 << 16 };
 
 static _Atomic uint32_t forks; /* forks that keep threads out of the unwinder */
 static SY_TLS uint32_t own_forks;
-static SY_TLS bool own_inside; /* this thread is counted */
-static bool parent_had_threads;
+static SY_TLS bool own_inside;         /* this thread is counted */
+static SY_TLS bool parent_had_threads; /* set by the thread that forks */
 
 /* How long a fork waits for other threads' unwinding, which takes microseconds. A thread that was
  * stopped there, or that a jump has left, does not stop all forks. */
