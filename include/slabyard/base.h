@@ -18,10 +18,11 @@
  * Functions that you give to Slabyard (constructors, destructors, handlers, visitors and so on) are
  * called without a lock held, and must return. There is one exception: a C++ exception, or the end
  * of its thread (pthread_exit, pthread_cancel), may leave the constructor of a cache
- * (sy_cache_config.construct). If any other function of yours does not return, Slabyard reports the
- * name of the function and of its cache, and ends the process. For an exception or the end of a
- * thread, the report comes at once. For longjmp, it comes at one of the thread's next calls. In
- * such a function, do not switch to another stack on which Slabyard is called.
+ * (sy_cache_config.construct) and the visitors of sy_handle_each and sy_each_cache. If any other
+ * function of yours does not return, Slabyard reports the name of the function and of its cache,
+ * and ends the process. For an exception or the end of a thread, the report comes at once. For
+ * longjmp, it comes at one of the thread's next calls. In such a function, do not switch to another
+ * stack on which Slabyard is called.
  *
  * The functions that an inline body calls on its slow path carry the number of the layout in their
  * symbols (SY_ABI_NAME). So a program compiled for one layout does not link with a library of
@@ -37,10 +38,12 @@
 #    define SY_BEGIN_DECLS       extern "C" {
 #    define SY_END_DECLS         }
 #    define SY_CAST(type, value) static_cast<type>(value)
+#    define SY_AS(type, value)   reinterpret_cast<type>(value) /* of addresses and pointers */
 #else
 #    define SY_BEGIN_DECLS
 #    define SY_END_DECLS
 #    define SY_CAST(type, value) ((type)(value))
+#    define SY_AS(type, value)   ((type)(value))
 #endif
 
 /* A function that the shared library exports; all others are hidden. If you compile the library as

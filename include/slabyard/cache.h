@@ -271,21 +271,29 @@ struct sy_cache_head {
 
 SY_API void *sy_cache_alloc_slow(sy_cache *cache);
 SY_API void sy_cache_free_slow(sy_cache *cache, void *object);
+SY_API bool sy_cache_may_free_slow(sy_cache *cache, const void *object);
 
 static inline sy_loaded_slot *sy_cache_loaded(sy_cache *cache) {
-    return (sy_loaded_slot *)((char *)sy_abi_1 + ((struct sy_cache_head *)cache)->loaded_offset);
+    const struct sy_cache_head *head = SY_AS(struct sy_cache_head *, cache);
+    return SY_AS(sy_loaded_slot *, SY_AS(char *, sy_abi_1) + head->loaded_offset);
 }
 
 static inline void *sy_cache_alloc_inline(sy_cache *cache) {
     uintptr_t object;
-    if (SY_LIKELY(sy_loaded_pop(sy_cache_loaded(cache), &object))) return (void *)object;
+    if (SY_LIKELY(sy_loaded_pop(sy_cache_loaded(cache), &object))) return SY_AS(void *, object);
     return sy_cache_alloc_slow(cache);
 }
 
 static inline void sy_cache_free_inline(sy_cache *cache, void *object) {
-    if (!object || SY_LIKELY(sy_loaded_push_once(sy_cache_loaded(cache), (uintptr_t)object)))
+    if (!object || SY_LIKELY(sy_loaded_push_once(sy_cache_loaded(cache), SY_AS(uintptr_t, object))))
         return;
     sy_cache_free_slow(cache, object);
+}
+
+static inline bool sy_cache_may_free_inline(sy_cache *cache, const void *object) {
+    if (SY_LIKELY(sy_loaded_may_push_once(sy_cache_loaded(cache), SY_AS(uintptr_t, object))))
+        return true;
+    return sy_cache_may_free_slow(cache, object);
 }
 
 /**
@@ -310,6 +318,28 @@ SY_API void sy_cache_free(sy_cache *cache, void *object);
 #else
 static inline void sy_cache_free(sy_cache *cache, void *object) {
     sy_cache_free_inline(cache, object);
+}
+#endif
+
+/**
+ * For languages with destructors, which end an object before its memory is freed: whether
+ * sy_cache_free would accept the object. Call it first, so that a second destructor does not run in
+ * an object that was freed. NULL is accepted.
+ *
+ * Returns false after it has reported the fault, as sy_cache_free does; then neither destroy nor
+ * free the object. A cache without checks knows only the object that the thread freed last.
+ *
+ *     struct session *ended = pointer;
+ *     if (sy_cache_may_free(sessions, ended)) {
+ *         close(ended->socket);
+ *         sy_cache_free(sessions, ended);
+ *     }
+ */
+#ifdef SY_NO_INLINE
+SY_API bool sy_cache_may_free(sy_cache *cache, const void *object);
+#else
+static inline bool sy_cache_may_free(sy_cache *cache, const void *object) {
+    return sy_cache_may_free_inline(cache, object);
 }
 #endif
 

@@ -196,16 +196,16 @@ SY_API bool SY_ABI_NAME(sy_handle_take_slow)(sy_cache *cache, uint32_t *ordinal)
 SY_API bool SY_ABI_NAME(sy_handle_put_slow)(sy_cache *cache, uint32_t ordinal);
 
 static inline struct sy_handle_head *sy_handle_head_of(const sy_cache *cache) {
-    return (struct sy_handle_head *)(uintptr_t)cache;
+    return SY_AS(struct sy_handle_head *, SY_AS(uintptr_t, cache));
 }
 
 static inline sy_loaded_slot *sy_handle_loaded(const struct sy_handle_head *head) {
-    return (sy_loaded_slot *)(void *)((char *)sy_abi_1 + head->names_offset);
+    return SY_AS(sy_loaded_slot *, SY_AS(char *, sy_abi_1) + head->names_offset);
 }
 
 static inline void *sy_handle_place(const struct sy_handle_head *head, uint64_t ordinal) {
     uintptr_t first = __atomic_load_n(&head->places[ordinal / 64], __ATOMIC_RELAXED);
-    return (void *)(first + ordinal % 64 * head->slot);
+    return SY_AS(void *, first + ordinal % 64 * head->slot);
 }
 
 /* The word that a live, unpinned object with this handle has. */
@@ -216,7 +216,7 @@ static inline uint64_t sy_handle_expected(const struct sy_handle_head *head, sy_
 /* Whether the ordinal of any 64 bits can be one of this cache. A cache without SY_HANDLES has the
  * limit 0. */
 static inline bool sy_handle_in_range(const struct sy_handle_head *head, sy_handle handle) {
-    return (uint32_t)handle < __atomic_load_n(&head->limit, __ATOMIC_RELAXED);
+    return SY_CAST(uint32_t, handle) < __atomic_load_n(&head->limit, __ATOMIC_RELAXED);
 }
 
 /* Makes the object of a free ordinal live. No other thread changes a free word. */
@@ -241,9 +241,9 @@ static inline void *sy_handle_alloc_inline(sy_cache *cache, sy_handle *handle) {
 static inline void *sy_handle_get_inline(const sy_cache *cache, sy_handle handle) {
     const struct sy_handle_head *head = sy_handle_head_of(cache);
     if (SY_UNLIKELY(!sy_handle_in_range(head, handle))) return NULL;
-    uint64_t word = __atomic_load_n(&head->words[(uint32_t)handle], __ATOMIC_ACQUIRE);
+    uint64_t word = __atomic_load_n(&head->words[SY_CAST(uint32_t, handle)], __ATOMIC_ACQUIRE);
     if (SY_UNLIKELY((word & ~SY_HANDLE_PINS) != sy_handle_expected(head, handle))) return NULL;
-    return sy_handle_place(head, (uint32_t)handle);
+    return sy_handle_place(head, SY_CAST(uint32_t, handle));
 }
 
 static inline bool sy_handle_free_inline(sy_cache *cache, sy_handle handle) {
@@ -252,12 +252,12 @@ static inline bool sy_handle_free_inline(sy_cache *cache, sy_handle handle) {
     uint64_t live = (handle >> SY_HANDLE_GENERATION << SY_HANDLE_GENERATION) | head->plain;
     uint64_t free_word = live & ~SY_HANDLE_STATE;
     bool spent = handle >> SY_HANDLE_GENERATION == SY_HANDLE_GENERATIONS_MAX;
-    if (SY_UNLIKELY(spent ||
-                    !__atomic_compare_exchange_n(&head->words[(uint32_t)handle], &live, free_word,
-                                                 false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)))
+    if (SY_UNLIKELY(spent || !__atomic_compare_exchange_n(&head->words[SY_CAST(uint32_t, handle)],
+                                                          &live, free_word, false, __ATOMIC_ACQ_REL,
+                                                          __ATOMIC_RELAXED)))
         return SY_ABI_NAME(sy_handle_free_slow)(cache, handle);
-    if (SY_LIKELY(sy_loaded_push(sy_handle_loaded(head), (uint32_t)handle))) return true;
-    return SY_ABI_NAME(sy_handle_put_slow)(cache, (uint32_t)handle);
+    if (SY_LIKELY(sy_loaded_push(sy_handle_loaded(head), SY_CAST(uint32_t, handle)))) return true;
+    return SY_ABI_NAME(sy_handle_put_slow)(cache, SY_CAST(uint32_t, handle));
 }
 
 #ifdef SY_NO_INLINE

@@ -179,7 +179,7 @@ extern SY_HIDDEN const struct sy_class_window sy_the_window;
 static inline unsigned sy_class_at_object(const void *object) {
     const struct sy_class_window *window = SY_CLASS_WINDOW;
     uintptr_t start = __atomic_load_n(&window->start, __ATOMIC_RELAXED);
-    uintptr_t unit = ((uintptr_t)object - start) >> 16;
+    uintptr_t unit = (SY_AS(uintptr_t, object) - start) >> 16;
     if (SY_UNLIKELY(unit >= SY_CLASS_WINDOW_UNITS)) return 0;
     return __atomic_load_n(&window->classes[unit], __ATOMIC_RELAXED);
 }
@@ -187,7 +187,8 @@ static inline unsigned sy_class_at_object(const void *object) {
 static inline __attribute__((always_inline)) void *sy_malloc_inline(size_t size) {
     if (__builtin_constant_p(size) && size <= SY_CLASS_SIZE_MAX) {
         uintptr_t object;
-        if (SY_LIKELY(sy_loaded_pop(&sy_abi_1[sy_class_of(size)], &object))) return (void *)object;
+        if (SY_LIKELY(sy_loaded_pop(&sy_abi_1[sy_class_of(size)], &object)))
+            return SY_AS(void *, object);
     }
     return sy_malloc(size);
 }
@@ -196,7 +197,7 @@ static inline __attribute__((always_inline)) void sy_free_sized_inline(void *obj
     if (__builtin_constant_p(size) && size <= SY_CLASS_SIZE_MAX) {
         unsigned class_number = sy_class_of(size);
         if (SY_LIKELY(sy_class_at_object(object) == class_number &&
-                      sy_loaded_push_once(&sy_abi_1[class_number], (uintptr_t)object)))
+                      sy_loaded_push_once(&sy_abi_1[class_number], SY_AS(uintptr_t, object))))
             return;
     }
     sy_free_sized(object, size);

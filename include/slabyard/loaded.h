@@ -85,6 +85,16 @@ static inline bool sy_loaded_push_once(sy_loaded_slot *slot, uintptr_t item) {
     return true;
 }
 
+/* Whether sy_loaded_push_once would put the item in. */
+static inline bool sy_loaded_may_push_once(const sy_loaded_slot *slot, uintptr_t item) {
+    const uintptr_t *top = slot->top;
+    if (SY_UNLIKELY(top >= slot->limit)) return false;
+#ifndef SY_NO_DOUBLE_FREE_CHECK
+    if (SY_UNLIKELY(top[-1] == item)) return false;
+#endif
+    return (void)item, true;
+}
+
 SY_END_DECLS
 
 #endif

@@ -30,6 +30,8 @@
 #ifndef SLABYARD_POOL_H
 #define SLABYARD_POOL_H
 
+#include <stdbool.h>
+
 #include <slabyard/base.h>
 #include <slabyard/checks.h>
 
@@ -161,6 +163,13 @@ SY_API SY_COLD void *SY_ABI_NAME(sy_pool_grow)(sy_pool *pool) SY_NONNULL(1);
  * double free. */
 SY_API SY_COLD void SY_ABI_NAME(sy_pool_freed_twice)(sy_pool *pool, void *object) SY_NONNULL(1);
 
+/* Not for callers: the slow path of sy_pool_may_free, for checked pools, whose `extent` is NULL,
+ * and for the object that was freed last. */
+SY_API SY_COLD bool SY_ABI_NAME(sy_pool_may_free_slow)(sy_pool *pool, void *object) SY_NONNULL(1);
+
+/* Not for callers: sy_pool_free for checked pools. */
+SY_API SY_COLD void SY_ABI_NAME(sy_pool_free_slow)(sy_pool *pool, void *object) SY_NONNULL(1);
+
 /* The first word of a free slot. It may be read as this type, whatever type the object had. */
 typedef void *sy_pool_link __attribute__((may_alias));
 
@@ -191,6 +200,23 @@ static inline void sy_pool_free_inline(sy_pool *pool, void *object) {
     pool->free = object;
 }
 
+static inline bool sy_pool_may_free_inline(sy_pool *pool, void *object) {
+#ifndef SY_NO_DOUBLE_FREE_CHECK
+    if (SY_LIKELY(pool->extent != NULL && pool->free != object)) return true;
+#else
+    if (SY_LIKELY(pool->extent != NULL)) return true;
+#endif
+    return SY_ABI_NAME(sy_pool_may_free_slow)(pool, object);
+}
+
+/* As sy_pool_free_inline, but a checked pool checks the free. */
+static inline void sy_pool_free_checked_inline(sy_pool *pool, void *object) {
+    if (SY_UNLIKELY(pool->extent == NULL))
+        SY_ABI_NAME(sy_pool_free_slow)(pool, object);
+    else
+        sy_pool_free_inline(pool, object);
+}
+
 #if defined(SY_NO_INLINE)
 /**
  * Allocates an object with undefined content.
@@ -204,9 +230,21 @@ SY_API SY_MUST_USE void *sy_pool_alloc(sy_pool *pool) SY_NONNULL(1);
 
 /** Frees an object of this pool. NULL is allowed and does nothing. */
 SY_API void sy_pool_free(sy_pool *pool, void *object) SY_NONNULL(1);
+
+/**
+ * For languages with destructors, which end an object before its memory is freed: whether
+ * sy_pool_free would accept the object (as sy_cache_may_free).
+ *
+ * Returns false after it has reported the fault; then neither destroy nor free the object. A pool
+ * without checks knows only the object that was freed last.
+ */
+SY_API bool sy_pool_may_free(sy_pool *pool, void *object) SY_NONNULL(1);
 #else
 static inline SY_MUST_USE void *sy_pool_alloc(sy_pool *pool) { return sy_pool_alloc_inline(pool); }
 static inline void sy_pool_free(sy_pool *pool, void *object) { sy_pool_free_inline(pool, object); }
+static inline bool sy_pool_may_free(sy_pool *pool, void *object) {
+    return sy_pool_may_free_inline(pool, object);
+}
 #endif
 
 SY_END_DECLS

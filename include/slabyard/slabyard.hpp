@@ -40,7 +40,9 @@
 #    include <cerrno>
 #    include <cstddef>
 #    include <cstdint>
+#    include <cstdlib>
 #    include <cstring>
+#    include <cxxabi.h>
 #    include <exception>
 #    include <functional>
 #    include <limits>
@@ -56,16 +58,48 @@ namespace slabyard {
 
 namespace detail {
 
+/* Without exceptions (-fno-exceptions) the process ends where one would be thrown. */
+template <class Exception> [[noreturn]] inline void fail() {
+#    ifdef __cpp_exceptions
+    throw Exception();
+#    else
+    std::abort();
+#    endif
+}
+
 /* The pointer, which is not null; for a null pointer it throws std::bad_alloc. */
 template <class P> P *checked(P *pointer) {
-    if (SY_UNLIKELY(pointer == nullptr)) throw std::bad_alloc();
+    if (SY_UNLIKELY(pointer == nullptr)) fail<std::bad_alloc>();
     return pointer;
 }
 
 /* Throws std::bad_alloc if `status`, the result of a function that fails for lack of memory, is not
  * 0. */
 inline void check(int status) {
-    if (SY_UNLIKELY(status != 0)) throw std::bad_alloc();
+    if (SY_UNLIKELY(status != 0)) fail<std::bad_alloc>();
+}
+
+/* Calls a visitor, between C functions, through which no exception may pass: it ends the iteration,
+ * and is thrown again behind them (rethrow). The end of a thread passes through. */
+template <class Call> int visit(std::exception_ptr &thrown, Call call) {
+#    ifdef __cpp_exceptions
+    try {
+        call();
+#        ifdef __GLIBCXX__
+    } catch (abi::__forced_unwind &) {
+        throw;
+#        endif
+    } catch (...) {
+        thrown = std::current_exception();
+    }
+#    else
+    call();
+#    endif
+    return thrown ? 1 : 0;
+}
+
+inline void rethrow(const std::exception_ptr &thrown) {
+    if (thrown) std::rethrow_exception(thrown);
 }
 
 inline sy_cache_stats stats_of(const sy_cache *cache) noexcept {
@@ -80,13 +114,39 @@ T *construct(void *slot, GiveBack give_back, Args &&...args) {
     if constexpr (std::is_nothrow_constructible_v<T, Args...>) {
         return ::new (slot) T(std::forward<Args>(args)...);
     } else {
-        try {
-            return ::new (slot) T(std::forward<Args>(args)...);
-        } catch (...) {
-            give_back(slot);
-            throw;
-        }
+        struct attempt {
+            void *slot;
+            GiveBack &give_back;
+            ~attempt() {
+                if (SY_UNLIKELY(slot != nullptr)) give_back(slot);
+            }
+        } attempt{slot, give_back};
+        T *made = ::new (slot) T(std::forward<Args>(args)...);
+        attempt.slot = nullptr;
+        return made;
     }
+}
+
+/* The address of an object, for the functions that free it. */
+template <class T> void *address_of(T *object) noexcept {
+    return const_cast<void *>(static_cast<const volatile void *>(object));
+}
+
+/* Destroys an object and frees its slot. A double free is reported before a second destructor
+ * runs. */
+template <class T> void end(sy_pool *owner, T *object) noexcept {
+    if constexpr (!std::is_trivially_destructible_v<T>) {
+        if (SY_UNLIKELY(!sy_pool_may_free(owner, address_of(object)))) return;
+        std::destroy_at(object);
+    }
+    sy_pool_free_checked_inline(owner, address_of(object));
+}
+template <class T> void end(sy_cache *owner, T *object) noexcept {
+    if constexpr (!std::is_trivially_destructible_v<T>) {
+        if (SY_UNLIKELY(!sy_cache_may_free(owner, address_of(object)))) return;
+        std::destroy_at(object);
+    }
+    sy_cache_free(owner, address_of(object));
 }
 
 /* The deleters with which the owners below release what they own. */
@@ -162,10 +222,7 @@ template <class T> class pool {
   public:
     struct deleter {
         sy_pool *owner;
-        void operator()(T *object) const noexcept {
-            object->~T();
-            sy_pool_free(owner, object);
-        }
+        void operator()(T *object) const noexcept { detail::end(owner, object); }
     };
     /** Owns an object, and destroys it with its slot. */
     using unique = std::unique_ptr<T, deleter>;
@@ -242,10 +299,7 @@ template <class T> class cache {
   public:
     struct deleter {
         sy_cache *owner;
-        void operator()(T *object) const noexcept {
-            object->~T();
-            sy_cache_free(owner, object);
-        }
+        void operator()(T *object) const noexcept { detail::end(owner, object); }
     };
     /** Owns an object, and destroys it with its slot. */
     using unique = std::unique_ptr<T, deleter>;
@@ -327,7 +381,7 @@ template <class T> class allocator {
         if (SY_LIKELY(count == 1))
             return static_cast<T *>(detail::checked(sy_cache_alloc(detail::type_cache<T>::get())));
         if (count > std::numeric_limits<std::size_t>::max() / sizeof(T))
-            throw std::bad_array_new_length();
+            detail::fail<std::bad_array_new_length>();
         return static_cast<T *>(detail::checked(many(count * sizeof(T))));
     }
 
@@ -358,9 +412,13 @@ template <class T, class U> bool operator!=(const allocator<T> &, const allocato
 
 /** A unique_ptr to an object from the cache of its type. It has the size of a plain pointer. */
 template <class T> struct type_deleter {
+    constexpr type_deleter() noexcept = default;
+    /** To a pointer to const. */
+    template <class U, class = std::enable_if_t<std::is_same_v<T, const U>>>
+    constexpr type_deleter(const type_deleter<U> &) noexcept {}
+
     void operator()(T *object) const noexcept {
-        object->~T();
-        sy_cache_free(detail::type_cache<T>::get(), object);
+        detail::end(detail::type_cache<std::remove_cv_t<T>>::get(), object);
     }
 };
 /** Owns an object from the cache of its type. */
@@ -368,11 +426,44 @@ template <class T> using unique_ptr = std::unique_ptr<T, type_deleter<T>>;
 
 /** Makes an object in the cache of its type. */
 template <class T, class... Args> unique_ptr<T> make_unique(Args &&...args) {
-    sy_cache *cache = detail::type_cache<T>::get();
+    sy_cache *cache = detail::type_cache<std::remove_cv_t<T>>::get();
     return unique_ptr<T>(detail::construct<T>(
         detail::checked(sy_cache_alloc(cache)), [cache](void *slot) { sy_cache_free(cache, slot); },
         std::forward<Args>(args)...));
 }
+
+/** The deleter of a unique_base. It knows the type that the object was made with. */
+template <class Base> class base_deleter {
+  public:
+    template <class T, class = std::enable_if_t<std::is_base_of_v<Base, T>>>
+    base_deleter(const type_deleter<T> &) noexcept : end_(end<T>) {}
+
+    void operator()(Base *object) const noexcept { end_(object); }
+
+  private:
+    void (*end_)(Base *object) noexcept;
+
+    template <class T> static void end(Base *object) noexcept {
+#    ifdef __cpp_rtti
+        if constexpr (std::is_polymorphic_v<Base>) /* a virtual base knows no static_cast */
+            return type_deleter<T>()(dynamic_cast<T *>(object));
+        else
+#    endif
+            return type_deleter<T>()(static_cast<T *>(object));
+    }
+};
+/**
+ * Owns an object by a pointer to its base class, which needs no virtual destructor. It has the size
+ * of two pointers:
+ *
+ *     struct secret_order : order {
+ *         secret_order() : order("ACME", 100) {}
+ *     };
+ *     std::vector<slabyard::unique_base<order>> book;
+ *     book.push_back(slabyard::make_unique<order>("ACME", 200));
+ *     book.push_back(slabyard::make_unique<secret_order>());
+ */
+template <class Base> using unique_base = std::unique_ptr<Base, base_deleter<Base>>;
 
 /** Makes a shared object. The object and its reference counts are in one slot of one cache. */
 template <class T, class... Args> std::shared_ptr<T> make_shared(Args &&...args) {
@@ -438,7 +529,19 @@ class memory_resource : public std::pmr::memory_resource {
         return nullptr;
     }
 
+    /* Beyond the largest alignment of a heap, the object lies in a larger one, whose address is in
+     * the word before it. */
+    void *allocate_within(std::size_t bytes, std::size_t align) {
+        if (bytes > std::numeric_limits<std::size_t>::max() - align) detail::fail<std::bad_alloc>();
+        void *whole = detail::checked(sy_heap_alloc(heap_, bytes + align));
+        std::uintptr_t start = (SY_AS(std::uintptr_t, whole) + align) & ~(align - 1);
+        void **object = SY_AS(void **, start);
+        object[-1] = whole;
+        return object;
+    }
+
     SY_COLD void *allocate_slow(std::size_t bytes, std::size_t align) {
+        if (align > SY_CACHE_ALIGN_MAX) return allocate_within(bytes, align);
         if (!is_natural(bytes, align))
             return detail::checked(sy_heap_aligned_alloc(heap_, align, bytes));
         if (bytes <= most_known && !caches_[(bytes + 7) / 8].load(std::memory_order_relaxed))
@@ -448,7 +551,9 @@ class memory_resource : public std::pmr::memory_resource {
     }
 
     SY_COLD void deallocate_slow(void *object, std::size_t bytes, std::size_t align) noexcept {
-        if (is_natural(bytes, align))
+        if (align > SY_CACHE_ALIGN_MAX)
+            sy_heap_free(heap_, static_cast<void **>(object)[-1]);
+        else if (is_natural(bytes, align))
             sy_heap_free_sized(heap_, object, bytes);
         else
             sy_heap_free(heap_, object);
@@ -500,7 +605,7 @@ class epoch {
     class scope {
       public:
         explicit scope(epoch &in) : epoch_(in.epoch_.get()) {
-            if (epoch_ == nullptr || sy_epoch_begin(epoch_) != 0) throw std::bad_alloc();
+            if (epoch_ == nullptr || sy_epoch_begin(epoch_) != 0) detail::fail<std::bad_alloc>();
         }
         ~scope() { sy_epoch_end(epoch_); }
         scope(const scope &) = delete;
@@ -633,7 +738,7 @@ template <class T, class Tag = T> class handle_map {
     /* The same, but throws std::bad_alloc. */
     template <class... Args> key emplace(Args &&...args) {
         key made = try_emplace(std::forward<Args>(args)...);
-        if (SY_UNLIKELY(!made)) throw std::bad_alloc();
+        if (SY_UNLIKELY(!made)) detail::fail<std::bad_alloc>();
         return made;
     }
 
@@ -651,19 +756,15 @@ template <class T, class Tag = T> class handle_map {
     template <class Visit> void each(Visit visit) {
         struct walk {
             Visit &visit;
-            std::exception_ptr thrown; /* it must not pass through C code */
+            std::exception_ptr thrown;
         } walk{visit, nullptr};
         auto call = [](void *arg, sy_handle handle, void *object) {
             auto &to = *static_cast<struct walk *>(arg);
-            try {
-                to.visit(key::from_bits(handle), *static_cast<T *>(object));
-            } catch (...) {
-                to.thrown = std::current_exception();
-            }
-            return to.thrown ? 1 : 0;
+            return detail::visit(
+                to.thrown, [&] { to.visit(key::from_bits(handle), *static_cast<T *>(object)); });
         };
         int result = sy_handle_each(cache_, call, &walk);
-        if (walk.thrown) std::rethrow_exception(walk.thrown);
+        detail::rethrow(walk.thrown);
         detail::check(result);
     }
 
@@ -723,15 +824,10 @@ template <class Visit> void each_cache(Visit visit) {
     } all{visit, nullptr};
     auto visit_one = [](void *arg, const sy_cache_account *account) {
         auto &of = *static_cast<state *>(arg);
-        try {
-            of.visit(*account);
-        } catch (...) {
-            of.thrown = std::current_exception();
-        }
-        return of.thrown ? 1 : 0;
+        return detail::visit(of.thrown, [&] { of.visit(*account); });
     };
     sy_each_cache(visit_one, &all);
-    if (all.thrown) std::rethrow_exception(all.thrown);
+    detail::rethrow(all.thrown);
 }
 
 /** As sy_print_stats. Returns false with errno if not everything was written. */

@@ -48,7 +48,7 @@ int sy_each_cache(int (*visit)(void *arg, const sy_cache_account *account), void
         bool known = take_account(client, &account);
         sy_client_unpin(client);
         if (!known) continue;
-        SY_CALLBACK(call, .function = "visitor of sy_each_cache");
+        SY_CALLBACK(call, .function = "visitor of sy_each_cache", .may_unwind = true);
         result = visit(arg, &account);
         call.returned = true;
     }

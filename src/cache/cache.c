@@ -265,6 +265,15 @@ void sy_cache_free_slow(sy_cache *cache, void *object) {
     cache->kind->free(cache, object, SIZE_MAX);
 }
 
+/* What is no live object, the free reports. */
+bool sy_cache_may_free_slow(sy_cache *cache, const void *object) {
+    size_t bytes;
+    bool last = sy_client_freed_last(&cache->client, (uintptr_t)object);
+    if (!object || (!last && cache->kind->find(cache, object, &bytes))) return true;
+    sy_cache_free_slow(cache, (void *)(uintptr_t)object);
+    return false;
+}
+
 void sy_cache_free_sized(sy_cache *cache, void *object, size_t size) {
     if (!object || SY_LIKELY(sy_loaded_push_once(sy_cache_loaded(cache), (uintptr_t)object)))
         return;

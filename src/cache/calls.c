@@ -10,6 +10,10 @@ void *sy_cache_alloc(sy_cache *cache) { return sy_cache_alloc_inline(cache); }
 
 void sy_cache_free(sy_cache *cache, void *object) { sy_cache_free_inline(cache, object); }
 
+bool sy_cache_may_free(sy_cache *cache, const void *object) {
+    return sy_cache_may_free_inline(cache, object);
+}
+
 void *sy_handle_alloc(sy_cache *cache, sy_handle *handle) {
     return sy_handle_alloc_inline(cache, handle);
 }

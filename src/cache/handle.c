@@ -395,25 +395,50 @@ size_t sy_handle_slabs(sy_cache *cache, uint32_t *firsts, size_t room, uint32_t 
     return copy_ordinals(cache, firsts, room);
 }
 
+/* An object that is pinned for a visitor; 0: none is. */
+typedef struct visited {
+    sy_cache *cache;
+    sy_handle handle;
+} visited;
+
+static void leave(const visited *object) {
+    if (object->handle) sy_handle_unpin(object->cache, object->handle);
+}
+
+/* Visits the object, if it is live. It is unpinned also if the visitor is left by the end of its
+ * thread. */
+static int visit_one(sy_cache *cache, sy_handle handle, sy_handle_visit visit, void *arg) {
+    void *object = handle ? sy_handle_pin(cache, handle) : NULL;
+    visited pinned SY_CLEANUP(leave) = {cache, object ? handle : 0};
+    if (!object) return 0;
+    SY_CALLBACK(call, .function = "visitor of sy_handle_each", .may_unwind = true);
+    int result = visit(arg, handle, object);
+    call.returned = true;
+    return result;
+}
+
 /* Visits the live objects of one slab. If the slab was released meanwhile, none of its words is a
  * live one of this cache. */
 static int visit_slab(sy_cache *cache, uint32_t first, sy_handle_visit visit, void *arg) {
     int result = 0;
-    for (uint32_t i = 0; i < cache->layout.slots && result == 0; i++) {
-        sy_handle handle = live_handle(cache, first + i);
-        void *object = handle ? sy_handle_pin(cache, handle) : NULL;
-        if (!object) continue;
-        SY_CALLBACK(call, .function = "visitor of sy_handle_each");
-        result = visit(arg, handle, object);
-        call.returned = true;
-        sy_handle_unpin(cache, handle);
-    }
+    for (uint32_t i = 0; i < cache->layout.slots && result == 0; i++)
+        result = visit_one(cache, live_handle(cache, first + i), visit, arg);
     return result;
 }
 
-static uint32_t *take_ordinals_room(size_t count, size_t *bytes) {
-    *bytes = sy_round_up((count + 1) * sizeof(uint32_t), sy_os_page_size());
-    return sy_pages_take(*bytes, sy_os_page_size(), "slabyard handles walk");
+/* The first ordinals of slabs, in pages of their own. */
+typedef struct ordinals {
+    uint32_t *firsts; /* NULL: no memory */
+    size_t bytes;
+} ordinals;
+
+static ordinals take_ordinals(size_t count) {
+    size_t bytes = sy_round_up((count + 1) * sizeof(uint32_t), sy_os_page_size());
+    return (ordinals){sy_pages_take(bytes, sy_os_page_size(), "slabyard handles walk"), bytes};
+}
+
+static void give_ordinals(const ordinals *taken) {
+    if (taken->firsts) sy_pages_give(taken->firsts, taken->bytes);
 }
 
 int sy_handle_each(sy_cache *cache, sy_handle_visit visit, void *arg) {
@@ -422,17 +447,15 @@ int sy_handle_each(sy_cache *cache, sy_handle_visit visit, void *arg) {
         return -1;
     }
     for (size_t room = copy_ordinals(cache, NULL, 0);;) {
-        size_t bytes;
-        uint32_t *firsts = take_ordinals_room(room, &bytes);
-        if (!firsts) {
+        ordinals taken SY_CLEANUP(give_ordinals) = take_ordinals(room);
+        if (!taken.firsts) {
             errno = ENOMEM;
             return -1;
         }
-        size_t count = copy_ordinals(cache, firsts, room);
+        size_t count = copy_ordinals(cache, taken.firsts, room);
         int result = 0;
         for (size_t i = 0; count <= room && i < count && result == 0; i++)
-            result = visit_slab(cache, firsts[i], visit, arg);
-        sy_pages_give(firsts, bytes);
+            result = visit_slab(cache, taken.firsts[i], visit, arg);
         if (count <= room) return result;
         room = count + count / 8;
     }

@@ -6,13 +6,8 @@
 
 #include <slabyard/pool.h>
 
-#include "pool/checked.h"
-
 void *sy_pool_alloc(sy_pool *pool) { return sy_pool_alloc_inline(pool); }
 
-void sy_pool_free(sy_pool *pool, void *object) {
-    if (SY_UNLIKELY(sy_pool_is_checked(pool)))
-        sy_checked_pool_free(pool, object);
-    else
-        sy_pool_free_inline(pool, object);
-}
+void sy_pool_free(sy_pool *pool, void *object) { sy_pool_free_checked_inline(pool, object); }
+
+bool sy_pool_may_free(sy_pool *pool, void *object) { return sy_pool_may_free_inline(pool, object); }

@@ -267,6 +267,14 @@ static bool find_slot(const checked_pool *pool, const void *object, size_t *slot
     return offset / stride < pool->slots && offset % stride == 0;
 }
 
+bool sy_checked_pool_is_live(const sy_pool *pool_, const void *object) {
+    const checked_pool *pool = checked_whole_of(pool_);
+    size_t slot;
+    sy_fault_kind kind;
+    return find_slot(pool, object, &slot, &kind) &&
+           sy_record_state(record_at(pool, slot)) == SY_OBJECT_LIVE;
+}
+
 void sy_checked_pool_free(sy_pool *pool_, void *object) {
     checked_pool *pool = checked_whole_of(pool_);
     size_t slot;

@@ -9,9 +9,9 @@
  * Each of the three is one range of addresses, committed as it is used.
  *
  * The inline words of such a pool are all NULL: its bump pointer and its free list are empty. So
- * each allocation calls sy_pool_grow, which calls sy_checked_pool_alloc. An inlined free (compiled
- * without SY_NO_INLINE) cannot be redirected: it puts the object on the inline list, from which the
- * object is allocated again without a check.
+ * each allocation calls sy_pool_grow, which calls sy_checked_pool_alloc. An inlined sy_pool_free
+ * (compiled without SY_NO_INLINE) does not look for checks: it puts the object on the inline list,
+ * from which the object is allocated again without a check. The frees of slabyard.hpp do look.
  *
  * All such pools are in one list, so that sy_verify and the check at the end of the process find
  * them. A thread may use its pool while another thread verifies it: the records are atomic, and the
@@ -37,6 +37,8 @@ sy_pool *sy_checked_pool_create(const sy_pool_config *config, size_t align, unsi
 void sy_checked_pool_destroy(sy_pool *pool);
 void *sy_checked_pool_alloc(sy_pool *pool);
 void sy_checked_pool_free(sy_pool *pool, void *object);
+/* Whether this is a live object of the pool. */
+bool sy_checked_pool_is_live(const sy_pool *pool, const void *object);
 /* Reports that an object was freed inline twice in a row. */
 void sy_checked_pool_freed_twice(const sy_pool *pool, const void *object);
 void sy_checked_pool_reset(sy_pool *pool);

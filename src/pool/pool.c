@@ -271,6 +271,23 @@ void SY_ABI_NAME(sy_pool_freed_twice)(sy_pool *pool, void *object) {
     errno = error;
 }
 
+/* What is no live object, the free reports. */
+bool SY_ABI_NAME(sy_pool_may_free_slow)(sy_pool *pool, void *object) {
+    if (!object) return true;
+    if (!sy_pool_is_checked(pool)) {
+        if (object != pool->free) return true;
+        SY_ABI_NAME(sy_pool_freed_twice)(pool, object);
+        return false;
+    }
+    if (sy_checked_pool_is_live(pool, object)) return true;
+    sy_checked_pool_free(pool, object);
+    return false;
+}
+
+void SY_ABI_NAME(sy_pool_free_slow)(sy_pool *pool, void *object) {
+    sy_checked_pool_free(pool, object);
+}
+
 /* ---- public functions ---- */
 
 enum { POOL_CHECKS = SY_CHECKED | SY_REDZONE | SY_POISON | SY_QUARANTINE | SY_AUDIT | SY_ZERO };

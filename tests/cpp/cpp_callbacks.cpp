@@ -3,7 +3,7 @@
  * the end of its thread, and nothing is lost. If another callback does not return, or longjmp is
  * used, this is reported and ends the process.
  */
-#include <slabyard/slabyard.h>
+#include <slabyard/slabyard.hpp>
 
 #include <csetjmp>
 #include <csignal>
@@ -194,6 +194,45 @@ void threads_that_end_in_a_constructor() {
             sy_cache_destroy_all(cache);
             EXPECT(caches() == others && built == unbuilt);
         }
+}
+
+/* ---- visitors ---- */
+
+struct counted {
+    ~counted() { destroyed++; }
+    static inline int destroyed;
+};
+
+slabyard::handle_map<counted> *visited;
+
+void *end_in_a_walk(void *) {
+    visited->each([](auto, counted &) { leave(); });
+    return nullptr;
+}
+
+void *end_in_each_cache(void *) {
+    slabyard::each_cache([](const sy_cache_account &) { leave(); });
+    return nullptr;
+}
+
+/* The end of the thread passes through the C functions. Then no object is held: an object that is
+ * erased is destroyed at once. */
+void threads_that_end_in_a_visitor() {
+    slabyard::handle_map<counted> map("visited");
+    visited = &map;
+    auto key = map.emplace();
+    for (void (*way)() : {exit_thread, cancel_thread})
+        for (auto body : {end_in_a_walk, end_in_each_cache}) {
+            pthread_t thread;
+            void *result;
+            leave = way;
+            EXPECT(pthread_create(&thread, nullptr, body, nullptr) == 0);
+            EXPECT(pthread_join(thread, &result) == 0);
+            EXPECT(result == (way == cancel_thread ? PTHREAD_CANCELED : nullptr));
+        }
+    EXPECT(throws<int>([&] { map.each([](auto, counted &) { throw 42; }); }));
+    EXPECT(map.erase(key) && counted::destroyed == 1);
+    EXPECT(sy_verify() == 0);
 }
 
 /* ---- constructors that do more than construct ---- */
@@ -568,8 +607,8 @@ const left all_left[] = {
     {discard, "the discard function of a memory", false},
     {import, "the import function of arena \"left\"", false},
     {release, "the release function of arena \"left\"", false},
-    {each_handle, "the visitor of sy_handle_each", false},
-    {each_cache, "the visitor of sy_each_cache", false},
+    {each_handle, "the visitor of sy_handle_each", true},
+    {each_cache, "the visitor of sy_each_cache", true},
     {each_option, "the visitor of sy_each_option", false},
     {each_tag, "the visitor of sy_each_tag", false},
     {each_leak, "the visitor of sy_each_leak", false},
@@ -673,6 +712,7 @@ int main() {
     thrown_by_a_reserve();
     thrown_by_handles();
     if (threads_may_end) threads_that_end_in_a_constructor();
+    if (threads_may_end) threads_that_end_in_a_visitor();
     a_constructor_trims_in_a_reserve();
     a_constructor_ends_its_cache_and_throws();
     a_constructor_closes_its_epoch_and_throws();

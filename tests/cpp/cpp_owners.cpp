@@ -198,6 +198,86 @@ void memory_is_reserved() {
     EXPECT(resource.stats().objects == 10);
 }
 
+/* ---- owners of const objects and of derived ones ---- */
+
+void const_objects_are_owned() {
+    auto made = slabyard::make_unique<const order>("ACME", 3);
+    slabyard::unique_ptr<const order> given = slabyard::make_unique<order>("ACME", 4);
+    slabyard::cache<const int> cache;
+    EXPECT(made->amount == 3 && given->amount == 4 && *cache.make_unique(5) == 5);
+    made.reset();
+    given.reset();
+    EXPECT(living == 0);
+}
+
+struct shape {
+    virtual int sides() const = 0;
+
+  protected:
+    ~shape() = default; /* not virtual */
+};
+
+struct other_base {
+    long filler = 1;
+};
+
+struct square final : other_base, shape {
+    order name{"square", 4};
+    int sides() const override { return 4; }
+};
+
+struct triangle final : virtual shape {
+    order name{"triangle", 3};
+    int sides() const override { return 3; }
+};
+
+struct plain_base {
+    int number = 1;
+};
+
+struct plain_derived : other_base, plain_base {
+    order name{"plain", 1};
+};
+
+void objects_are_owned_by_their_base() {
+    std::vector<slabyard::unique_base<shape>> shapes;
+    for (int i = 0; i < 100; i++) {
+        shapes.push_back(slabyard::make_unique<square>());
+        shapes.push_back(slabyard::make_unique<triangle>());
+    }
+    int sides = 0;
+    for (auto &each : shapes) sides += each->sides();
+    EXPECT(sides == 700 && living == 200);
+    shapes.clear();
+    EXPECT(living == 0);
+    {
+        slabyard::unique_base<plain_base> plain = slabyard::make_unique<plain_derived>();
+        EXPECT(plain->number == 1 && living == 1);
+    }
+    EXPECT(living == 0);
+}
+
+/* ---- std::pmr ---- */
+
+/* As std::pmr::new_delete_resource. */
+void resources_align_as_asked() {
+    slabyard::memory_resource resource("aligned");
+    for (size_t align = 1; align <= size_t(1) << 26; align *= 2) {
+        for (size_t bytes : {size_t(1), size_t(100), align, 3 * align / 2 + 1}) {
+            void *object = resource.allocate(bytes, align);
+            EXPECT(reinterpret_cast<uintptr_t>(object) % align == 0);
+            static_cast<char *>(object)[0] = static_cast<char *>(object)[bytes - 1] = 1;
+            resource.deallocate(object, bytes, align);
+        }
+    }
+    EXPECT(
+        throws<std::bad_alloc>([&] { (void)resource.allocate(SIZE_MAX - 100, size_t(1) << 26); }));
+    EXPECT(resource.stats().objects == 0);
+    std::pmr::synchronized_pool_resource pools(std::pmr::pool_options{0, 16 << 20}, &resource);
+    for (size_t bytes = 1 << 20; bytes <= 16 << 20; bytes *= 2)
+        pools.deallocate(pools.allocate(bytes), bytes);
+}
+
 } // namespace
 
 int main() {
@@ -209,4 +289,7 @@ int main() {
     a_pool_is_reset();
     each_cache_is_visited();
     memory_is_reserved();
+    const_objects_are_owned();
+    objects_are_owned_by_their_base();
+    resources_align_as_asked();
 }

@@ -1,0 +1,18 @@
+/* SLABYARD=poison
+ * slabyard: double free: ADDRESS in cache "line" (32 bytes)
+ *   seen by thread THREAD:
+ *     STACK main
+ *   next: run with SLABYARD=audit to see where it was freed before */
+#include <string>
+
+#include "misuse.hpp"
+
+/* A second destructor would free the string's memory again. */
+struct line {
+    std::string text = std::string(100, 'x');
+};
+
+int main() {
+    line *object = told(slabyard::make_unique<line>().release());
+    slabyard::unique_ptr<line> first(object), second(object);
+}
