@@ -17,6 +17,7 @@
 /* ---- the table ---- */
 
 enum {
+    DEBUG,
     CHECK,
     REDZONE,
     POISON,
@@ -169,6 +170,10 @@ static const sy_value_type tools = {
     .read = sy_read_choice, .print = sy_print_choice, .choices = "auto|off|malloc"};
 
 static const row table[OPTIONS] = {
+    [DEBUG] = {.says = {"debug", "yes|no", "yes", "no",
+                        "The checks for development and tests: sets check, redzone, poison, "
+                        "quarantine, audit and explain. Options behind it change one of them."},
+               .type = &yes_no},
     [CHECK] = {.says = {"check", "yes|no", "yes", "no",
                         "Every free is validated: foreign pointers, double frees, wrong caches and "
                         "sizes."},
@@ -439,6 +444,15 @@ static bool next_part(sy_word *rest, part *next) {
     return false;
 }
 
+/* Turns what the option `debug` stands for on or off. */
+static void set_debug(settings *all, bool on) {
+    static const unsigned rows[] = {CHECK, REDZONE, POISON, QUARANTINE, AUDIT, EXPLAIN};
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const sy_option *says = &table[rows[i]].says;
+        set_value(all, rows[i], word_of(on ? says->bare : says->initial));
+    }
+}
+
 /* Carries out a part in *all, and marks its row in *said. */
 static problem set_part(settings *all, part said_part, uint64_t *said) {
     unsigned which = find_option(said_part.name);
@@ -448,6 +462,7 @@ static problem set_part(settings *all, part said_part, uint64_t *said) {
     if (!set_value(all, which, said_part.bare ? word_of(bare) : said_part.value))
         return NO_SUCH_VALUE;
     *said |= UINT64_C(1) << which;
+    if (which == DEBUG) set_debug(all, all->value[DEBUG] != SY_VALUE_OFF);
     return NONE;
 }
 

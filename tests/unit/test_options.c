@@ -64,7 +64,7 @@ static void every_option_is_as_the_table_says_at_first(void **state) {
     (void)state;
     int count = 0;
     assert_int_equal(sy_each_option(expect_initial, &count), 0);
-    assert_int_equal(count, 34);
+    assert_int_equal(count, 35);
 }
 
 static int set_bare(void *arg, const sy_option *option) {
@@ -93,7 +93,7 @@ static void the_visit_ends_when_told(void **state) {
     (void)state;
     int count = 0;
     assert_int_equal(sy_each_option(stop_at_poison, &count), 42);
-    assert_int_equal(count, 3);
+    assert_int_equal(count, 4);
 }
 
 /* The words hold the default values before the options are loaded. */
@@ -357,6 +357,21 @@ static void what_is_off_has_the_amount_of_its_name_alone(void **state) {
     assert_int_equal(sy_options_now.quarantine, 256);
     assert_int_equal(sy_options_now.guard_every, 1000);
     assert_int_equal(sy_options_now.audit_log, 0);
+}
+
+static void debug_stands_for_several(void **state) {
+    (void)state;
+    const unsigned flags = SY_CHECKED | SY_REDZONE | SY_POISON | SY_QUARANTINE | SY_AUDIT;
+    set("debug");
+    assert_int_equal(sy_options_now.checks, flags);
+    assert_int_equal(sy_options_now.explain, SY_EXPLAIN_YES);
+    assert_int_equal(sy_options_now.redzone, 64);
+    set("debug,redzone=128,audit=off,guard=1/10");
+    assert_int_equal(sy_options_now.checks, (flags & ~(unsigned)SY_AUDIT) | SY_GUARD);
+    assert_int_equal(sy_options_now.redzone, 128);
+    set("debug=no");
+    assert_int_equal(sy_options_now.checks, SY_GUARD);
+    assert_int_equal(sy_options_now.explain, SY_EXPLAIN_AUTO);
 }
 
 static void only_says_which_caches_are_meant(void **state) {
@@ -678,6 +693,7 @@ int main(void) {
         TEST(each_check_has_its_flag),
         TEST(each_word_has_its_writer),
         TEST(what_is_off_has_the_amount_of_its_name_alone),
+        TEST(debug_stands_for_several),
         TEST(only_says_which_caches_are_meant),
         TEST(texts_are_copied),
         TEST(what_is_late_is_taken_once),

@@ -158,8 +158,8 @@ struct CompareArgs {
 
 const RUN_NOTES: &str = "\
 The tool contains libslabyard-malloc.so, and puts it first in LD_PRELOAD. Processes that the program
-starts use it too. Some options are check, redzone, poison and guard=1/1000 (to find misuse), and
-stats (memory by size, at exit); --options help lists all options.
+starts use it too. Some options are debug and guard=all (to find misuse), and stats (memory by size,
+at exit); --options help lists all options.
 
 The exit status is the program's. If a signal ends the program, the same signal ends this command.
 Status 125 means that the program could not be started with the library; the message says why.";
