@@ -65,11 +65,12 @@ void sy_facts_ask(void) {
 
 /* ---- the start ---- */
 
-/* Whether files may be read at the start. The option is looked for in the text here, because the
- * options are not known yet. A process with an observer reads files when it has grown. */
+/* Whether files may be read at the start. The options are looked for in the text here, because they
+ * are not known yet. A process with an observer reads files when it has grown. */
 static bool reads_files(void) {
     const char *said = sy_os_option("SLABYARD");
     if (said && strstr(said, "system-files=no")) return false;
+    if (said && strstr(said, "maintenance=no")) return true;
     return !strstr(sy_os_default_options(), "maintenance=auto");
 }
 

@@ -61,6 +61,7 @@ static _Atomic size_t blocks;
 static __thread int thread_cpu = -1;
 static unsigned cpu_count;
 static size_t memory_limit, resident, stall;
+static _Atomic(void (*)(void)) before_reading;
 static bool guards_split, moves_forbidden, move_is_lost, huge_is_usual, locks_all;
 static bool clock_stands;
 static uint64_t clock_ns, waited_ns;
@@ -226,6 +227,7 @@ void sy_fake_reset(void) {
     thread_cpu = -1;
     cpu_count = 0;
     memory_limit = resident = stall = 0;
+    atomic_store(&before_reading, NULL);
     clock_stands = false;
     option_name = NULL;
     traced = false;
@@ -559,6 +561,8 @@ size_t __wrap_sy_os_memory_limit(void) {
     return bytes == 0 ? __real_sy_os_memory_limit() : bytes;
 }
 
+void sy_fake_run_before_reading(void (*function)(void)) { atomic_store(&before_reading, function); }
+
 void sy_fake_set_resident(size_t bytes) {
     pthread_mutex_lock(&lock);
     resident = bytes;
@@ -570,6 +574,8 @@ size_t __real_sy_os_resident(void);
 size_t __wrap_sy_os_resident(void);
 
 size_t __wrap_sy_os_resident(void) {
+    void (*function)(void) = atomic_load(&before_reading);
+    if (function) function();
     pthread_mutex_lock(&lock);
     size_t bytes = resident;
     pthread_mutex_unlock(&lock);

@@ -88,6 +88,10 @@ void sy_fake_set_memory_limit(size_t bytes);
 void sy_fake_set_resident(size_t bytes);
 void sy_fake_set_memory_stall(uint64_t ns);
 
+/* `function` runs before each reading of the resident memory; NULL: none does. It is for one test:
+ * sy_fake_reset() removes it. */
+void sy_fake_run_before_reading(void (*function)(void));
+
 /* Says what sy_os_huge_is_usual() answers: false at first, whatever the real setting. */
 void sy_fake_set_huge_is_usual(bool usual);
 

@@ -117,6 +117,7 @@ static void run_refused(char **arguments) {
 
 int main(int count, char **arguments) {
     alarm(60);
+    signal(SIGINT, SIG_DFL); /* a shell ignores it in what runs in the background */
     ends_well(sleep_awhile, 0, false);
     ends_well(sleep_awhile, 300, false);
     ends_well(sleep_awhile, 300, true);

@@ -356,14 +356,50 @@ static void without_files_there_is_no_observer(void **state) {
     until_it_is_gone(cache);
     sy_maintenance_stop();
     assert_int_equal(sy_fake_calls(SY_FAKE_START_READER), 0);
+    assert_int_equal(sy_set_options("system-files"), 0);
+    end(cache);
+}
+
+/* In this test's program no start may have failed before: the library would wait before the next
+ * try. */
+static void auto_needs_files(void **state) {
+    (void)state;
     sy_set_decay(1000);
+    assert_int_equal(sy_set_options("system-files=no,maintenance=auto"), 0);
     void *large = sy_malloc(GROWN);
-    assert_int_equal(sy_set_options("maintenance=auto"), 0);
+    assert_non_null(large);
     look_a_few_times();
     assert_false(sy_maintenance_runs());
-    assert_int_equal(sy_set_options("system-files,maintenance=no"), 0);
+    assert_int_equal(sy_set_options("system-files"), 0);
+    look_a_few_times();
+    assert_true(sy_maintenance_runs());
+    assert_int_equal(sy_set_options("maintenance=no"), 0);
     sy_free(large);
-    end(cache);
+}
+
+static _Atomic unsigned readings;
+
+static void count_reading(void) { readings++; }
+
+/* The option may be set while the observer runs. */
+static void the_observer_heeds_the_option(void **state) {
+    (void)state;
+    sy_set_decay(1000);
+    readings = 0;
+    sy_fake_run_before_reading(count_reading);
+    assert_int_equal(sy_maintenance_start(), 0);
+    while (readings == 0) rest();
+    assert_int_equal(sy_set_options("system-files=no"), 0);
+    for (int i = 0; i < 20; i++) rest(); /* a reading may be under way */
+    unsigned before = readings;
+    for (int i = 0; i < 20; i++) {
+        sy_facts_ask();
+        rest();
+    }
+    assert_int_equal(readings, before);
+    sy_maintenance_stop();
+    sy_fake_run_before_reading(NULL);
+    assert_int_equal(sy_set_options("system-files"), 0);
 }
 
 /* ---- while there must be no other thread ---- */
@@ -412,7 +448,7 @@ static void no_thread_starts_during_anothers_pause(void **state) {
     starts = 0;
     for (uintptr_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, pause_and_start, (void *)(i + 1)), 0);
-    while (starts < 200) rest();
+    while (starts < 1000) rest();
     over = true;
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     sy_maintenance_stop();
@@ -439,10 +475,21 @@ static void enter_a_sandbox(void *arg) {
     sy_free(large);
 }
 
+/* The options may forbid to read files, also once more. */
+static void enter_without_files(void *arg) {
+    (void)arg;
+    must(sy_set_options("system-files=no") == 0);
+    readings = 0;
+    sy_fake_run_before_reading(count_reading);
+    sy_enter_sandbox();
+    must(readings == 0 && sy_facts_now.in_sandbox);
+}
+
 static void in_a_sandbox_it_does_not_run(void **state) {
     (void)state;
     if (SANITIZED) skip(); /* ThreadSanitizer ends a child that starts threads */
     assert_int_equal(in_child(enter_a_sandbox, NULL), 0);
+    assert_int_equal(in_child(enter_without_files, NULL), 0);
     assert_int_equal(sy_maintenance_start(), 0);
     sy_maintenance_stop();
 }
@@ -453,15 +500,26 @@ int main(void) {
     /* The very first call into the library. */
     if (in_child(have_a_child_at_once, (void *)(uintptr_t)be_that_child) != 0) return 1;
     const struct CMUnitTest tests[] = {
-        REAL(it_gives_back_what_nobody_uses),         REAL(start_and_stop_may_be_said_twice),
-        REAL(a_thread_that_cannot_be_had_is_said),    REAL(many_may_start_and_stop_at_once),
-        TEST(slow_paths_age_again_after_it),          REAL(it_heeds_another_decay),
-        REAL(it_can_be_stopped_while_it_works),       REAL(a_child_starts_its_own),
-        REAL(no_signal_is_delivered_to_it),           REAL(auto_waits_for_memory),
-        REAL(auto_starts_it_in_an_allocation),        REAL(no_free_starts_it),
-        REAL(auto_goes_on_without_a_thread),          REAL(without_an_observer_it_works),
-        REAL(without_files_there_is_no_observer),     REAL(a_pause_ends_it_and_keeps_it_away),
-        REAL(no_thread_starts_during_anothers_pause), REAL(in_a_sandbox_it_does_not_run),
+        REAL(it_gives_back_what_nobody_uses),
+        REAL(start_and_stop_may_be_said_twice),
+        REAL(a_thread_that_cannot_be_had_is_said),
+        REAL(many_may_start_and_stop_at_once),
+        TEST(slow_paths_age_again_after_it),
+        REAL(it_heeds_another_decay),
+        REAL(it_can_be_stopped_while_it_works),
+        REAL(a_child_starts_its_own),
+        REAL(no_signal_is_delivered_to_it),
+        REAL(auto_waits_for_memory),
+        REAL(auto_needs_files),
+        REAL(the_observer_heeds_the_option),
+        REAL(auto_starts_it_in_an_allocation),
+        REAL(no_free_starts_it),
+        REAL(auto_goes_on_without_a_thread),
+        REAL(without_an_observer_it_works),
+        REAL(without_files_there_is_no_observer),
+        REAL(a_pause_ends_it_and_keeps_it_away),
+        REAL(no_thread_starts_during_anothers_pause),
+        REAL(in_a_sandbox_it_does_not_run),
     };
     return cmocka_run_group_tests_name("maintenance", tests, NULL, NULL);
 }
