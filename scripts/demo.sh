@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# `make demo`: compares the time and memory that the SQLite shell would need with each allocator.
-# Needs Rust, sqlite3 and a Debian system.
-#   1. It collects data of this machine: file names, packages, the text of C headers.
-#   2. An unmodified sqlite3 imports, indexes and queries these data. Its allocations are recorded.
-#   3. The recording is replayed with Slabyard and glibc. On two cores, this ends after 90 seconds.
-#   4. More allocators are compiled, and the recording is replayed with all of them.
-# All files that it writes are in out/.
-# Usage: scripts/demo.sh [ARGUMENTS FOR slabyard compare...]
+# `make demo`: compares the time and memory that the SQLite shell needs with each allocator. Needs
+# Rust, sqlite3 and a Debian system.
+#   1. It compiles the tool, with the allocators that are compiled in seconds; PEERS=all: with all.
+#   2. It collects data of this machine: file names, packages, the text of C headers.
+#   3. An unmodified sqlite3 imports, indexes and queries these data. Its allocations are recorded.
+#   4. The recording is replayed with each allocator: what would its calls of malloc and free cost?
+#   5. sqlite3 itself runs on Slabyard and on each malloc of the machine: what does the program gain?
+# On two cores it ends within four minutes. All files that it writes are in out/.
+# Usage: [PEERS=all] scripts/demo.sh [ARGUMENTS FOR slabyard compare...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,11 +18,13 @@ began=$SECONDS
 
 say() { printf '\n== %s (%d s)\n' "$1" $((SECONDS - began)); }
 
-# build HEADING CARGO_OPTIONS...: compiles the tool
+# jemalloc and TCMalloc take minutes to compile.
 build() {
-    say "$1"
-    shift
-    cargo build --quiet --locked --manifest-path rust/Cargo.toml --release --package slabyard-cli "$@"
+    local with=(--no-default-features
+        --features slabyard-peers/mimalloc,slabyard-peers/snmalloc,slabyard-peers/rpmalloc)
+    if [ "${PEERS:-}" = all ]; then with=(); fi
+    say "compiling the tool"
+    cargo build --quiet --locked --manifest-path rust/Cargo.toml --release --package slabyard-cli "${with[@]}"
 }
 
 # Each file has one record a line, with fields separated by tabs. Paths with tabs or quotes are left
@@ -98,26 +101,24 @@ record() {
         sqlite3 -batch "$out/demo.db" ".read $out/questions.sql"
 }
 
-# Only three rounds, so that the first figures appear soon.
-compare_two() {
-    say "replaying with Slabyard and glibc"
-    "$tool" compare "$out/sqlite3.syrec" --force -a slabyard -a glibc -r 3 --no-verify \
-        --page "$page" --json "$out/figures.json"
+replay() {
+    say "replaying its allocations with each allocator"
+    "$tool" compare "$out/sqlite3.syrec" --force --page "$page" --json "$out/figures.json" "$@"
 }
 
-compare_all() {
-    say "replaying with every allocator"
-    "$tool" compare "$out/sqlite3.syrec" --force --page "$page" --json "$out/figures.json" "$@"
+# The database is in memory here, so that each run begins with an empty one.
+run_program() {
+    say "running sqlite3 itself on Slabyard and on each malloc of this machine"
+    "$tool" compare --run -r 5 -- sqlite3 -batch :memory: ".read $out/questions.sql"
     say "done; the page with pictures is out/demo.html"
 }
 
 cat <<END
-Records a real program and replays its allocations. On two cores the first figures come after a minute
-and a half, all of them after five minutes, most of which is compiling.
+Records a real program, replays its allocations, and runs it. On two cores this takes four minutes, of
+which one is compiling.
 END
-build "compiling the tool (a minute)" --no-default-features
+build
 collect
 record
-compare_two
-build "compiling five more allocators (two minutes)"
-compare_all "$@"
+replay "$@"
+run_program

@@ -448,7 +448,7 @@ static void no_thread_starts_during_anothers_pause(void **state) {
     starts = 0;
     for (uintptr_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, pause_and_start, (void *)(i + 1)), 0);
-    while (starts < 1000) rest();
+    while (starts < 500) rest();
     over = true;
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     sy_maintenance_stop();
