@@ -24,9 +24,9 @@
  *     takes the same time for one as for millions.
  *   - xSlabInUse reads a number that xSlabAlloc and xSlabFree keep, as in xslab. Where the program
  *     is compiled with SY_NO_INLINE it counts the slots instead, since a free may then be refused.
- *   - xSlabMt returns free memory to the operating system also before it is destroyed
- *     (slabyard/reclaim.h). It chooses itself how much memory it takes at a time and ignores
- *     `chunk_bytes`.
+ *   - xSlabMt returns free memory to the operating system also before it is destroyed, as long as
+ *     threads take slow paths or a background thread runs (slabyard/reclaim.h). It chooses itself
+ *     how much memory it takes at a time and ignores `chunk_bytes`.
  *   - Misuse is found with SLABYARD=check (slabyard/checks.h); for xSlab, compile with
  *     SY_NO_INLINE.
  */
