@@ -43,7 +43,7 @@ bench: ## measure Slabyard and its peers in one interleaved run (ARGS=--quick, v
 	@scripts/install.sh $(if $(filter server,$(ARGS)),bench-server,bench)
 	@$(if $(filter programs,$(ARGS)),scripts/install.sh bench-programs || echo "programs that are missing are left out")
 	@$(if $(filter truth programs service,$(ARGS)),cd rust && cargo build --locked --release -p slabyard-cli -p slabyard-bench --bins --examples)
-	@cd rust && cargo run --locked --release -p slabyard-bench -- $(ARGS)
+	@cd rust && cargo run --locked --release -p slabyard-bench $(if $(filter seeds,$(ARGS)),--no-default-features --features kernels --bin slabyard-seeds) -- $(ARGS)
 
 fuzz: ## fuzz the C library and the tool's parsers, guided by coverage, for TIME seconds (TIME=600; default: 60)
 	@scripts/install.sh test

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Runs clippy for the crates of the workspace except the benchmark. With --all, runs it for the
-# benchmark too, and again for slabyard and slabyard-nexus-slab-2 with all their features.
-# Clippy needs no C or C++ code, so the other allocators and the benchmark's C code are not
-# compiled. For this, cargo options override the build scripts of the crates that link such an
-# allocator.
+# benchmark too, with its peers and without, and again for slabyard and slabyard-nexus-slab-2 with
+# all their features. Clippy needs no C or C++ code, so the other allocators and the benchmark's C
+# code are not compiled. For this, cargo options override the build scripts of the crates that link
+# such an allocator.
 # Usage: scripts/clippy.sh [--all]
 set -euo pipefail
 cd "$(dirname "$0")/../rust"
@@ -18,5 +18,6 @@ lint() { # lint CARGO_OPTIONS...
 }
 lint --workspace --exclude slabyard-bench "${unbuilt[@]}"
 [ "${1:-}" = --all ] || exit 0
-lint -p slabyard-bench --no-default-features "${unbuilt[@]}"
+lint -p slabyard-bench --no-default-features --features peers "${unbuilt[@]}"
+lint -p slabyard-bench --no-default-features
 lint -p slabyard -p slabyard-nexus-slab-2 --all-features

@@ -27,7 +27,8 @@
 
 SY_BEGIN_DECLS
 
-#define SLAB_QUARANTINE_SIZE 64 /* objects that magazine-slab kept; here see SLABYARD=quarantine */
+#define SLAB_QUARANTINE_SIZE 64  /* objects that magazine-slab kept; here see SLABYARD=quarantine */
+#define POOL_TAG_HASH_SIZE   256 /* buckets of the table of tags */
 
 /* Returns the memory of all caches over an arena. Returns NULL with ENOMEM or EINVAL (a quantum
  * over 4 MiB). */

@@ -27,14 +27,19 @@ typedef void (*vmem_release_fn)(void *arg, uintptr_t addr, size_t size);
 static inline int sy_magazine_vmem_import(sy_vmem *source, void *vm_, size_t size, uintptr_t *addr,
                                           size_t *got) {
     vmem_t *vm = (vmem_t *)vm_;
+    int error;
     (void)source;
-    return vm->import_fn(vm->import_arg, size, addr, got);
+    *got = size = sy_magazine_vmem_round(vm, size);
+    error = vm->import_fn(vm->import_arg, size, addr, got);
+    if (!error) sy_magazine_vmem_span(vm, *got, 1);
+    return error;
 }
 
 static inline void sy_magazine_vmem_release(sy_vmem *source, void *vm_, uintptr_t addr,
                                             size_t size) {
     vmem_t *vm = (vmem_t *)vm_;
     (void)source;
+    sy_magazine_vmem_span(vm, size, -1);
     if (vm->release_fn) vm->release_fn(vm->import_arg, addr, size);
 }
 
@@ -61,6 +66,7 @@ static inline vmem_t *vmem_create(const char *name, uintptr_t base, size_t size,
     vm.import_fn = import_fn;
     vm.release_fn = release_fn;
     vm.import_arg = import_arg;
+    vm.import_quantum = import_quantum;
     return sy_magazine_vmem_create(&vm, &config);
 }
 

@@ -19,17 +19,28 @@
  *   - struct slab_cache has the fields below, for reading. slab_cache_stats and slab_cache_shrink
  *     count the slabs; so do slab_alloc and slab_free from time to time, on their slow path. The
  *     numbers are those of the last count.
+ *   - Objects are aligned to SLAB_ALIGN_DEFAULT, 8 bytes, as in magazine-slab. If their size is a
+ *     multiple of 16 they are aligned to 16.
  *   - slab_kmalloc has classes closer than powers of two. It ends at 4096 bytes, as in
- *     magazine-slab (slabyard/heap.h has every size). slab_kfree needs the size that was asked for.
- *     A size of another class is reported when it is found.
+ *     magazine-slab (slabyard/heap.h has every size). As there, slab_kfree takes each size that
+ *     rounds up to the same power of two as the size that was asked for. Another size is reported.
+ *   - The macros below that describe how magazine-slab works (SLAB_MAX_OBJECTS, SLAB_MAG_SIZE and
+ *     the like) have its values, for programs that size arrays by them. They say nothing of
+ *     Slabyard, which chooses its sizes itself.
  */
 #ifndef SLABYARD_COMPAT_MAGAZINE_SLAB_H
 #define SLABYARD_COMPAT_MAGAZINE_SLAB_H
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#ifndef __cplusplus
+#    include <stdatomic.h>
+#endif
 
 #include <slabyard/cache.h>
 #include <slabyard/heap.h>
@@ -46,6 +57,23 @@ SY_BEGIN_DECLS
 
 #define SLAB_KMALLOC_MIN_SHIFT 3
 #define SLAB_KMALLOC_MAX_SHIFT 12 /* 4096 bytes */
+#define SLAB_KMALLOC_CLASSES   (SLAB_KMALLOC_MAX_SHIFT - SLAB_KMALLOC_MIN_SHIFT + 1)
+
+#define SLAB_ALIGN_DEFAULT sizeof(void *) /* of objects, if slab_cache_create gets 0 */
+#define SLAB_MIN_OBJ_SIZE  sizeof(void *) /* smaller objects take as much */
+#define SLAB_CACHE_LINE    64             /* bytes between two colours */
+
+/* How magazine-slab works; not used here. */
+#define SLAB_PAGE_SIZE     4096
+#define SLAB_PAGE_SHIFT    12
+#define SLAB_MAX_OBJECTS   512 /* in a slab */
+#define SLAB_MAG_SIZE      32  /* objects in a magazine */
+#define SLAB_MAG_BATCH     16  /* objects that move between a magazine and slabs at a time */
+#define SLAB_MAX_CPUS      256
+#define SLAB_RED_ZONE_SIZE 8    /* bytes before and behind an object; here the option `redzone` */
+#define SLAB_RED_MAGIC     0xBB /* each byte of a red zone; here they differ from run to run */
+#define SLAB_POISON_FREE   0x6B /* each byte of a freed object; here 0xdeadbeefdeadbeef */
+#define SLAB_POISON_ALLOC  0x5A /* each byte of a new object; here 0xbaddcafebaddcafe */
 
 struct slab_cache {
     sy_cache *cache;
@@ -115,6 +143,11 @@ static inline unsigned sy_magazine_slab_flags(uint32_t flags) {
     return result;
 }
 
+/* Returns the alignment of objects for which the program asks for none. */
+static inline size_t sy_magazine_slab_align(size_t size) {
+    return size % 16 ? SLAB_ALIGN_DEFAULT : 16;
+}
+
 /* As slab_cache_create, with objects in `memory` (NULL: the operating system's). */
 static inline struct slab_cache *sy_magazine_slab_create(const char *name, size_t size,
                                                          size_t align, uint32_t flags,
@@ -126,7 +159,7 @@ static inline struct slab_cache *sy_magazine_slab_create(const char *name, size_
     memset(&config, 0, sizeof config);
     config.name = name;
     config.size = size;
-    config.align = align;
+    config.align = align ? align : sy_magazine_slab_align(size);
     config.construct = ctor ? sy_magazine_slab_construct : NULL;
     config.destruct = dtor ? sy_magazine_slab_destruct : NULL;
     config.arg = cache;
@@ -146,9 +179,9 @@ static inline struct slab_cache *sy_magazine_slab_create(const char *name, size_
     return cache;
 }
 
-/* Creates a cache of objects of `size` bytes at `align` (0: 16, or 8 for sizes up to 8). The caller
- * owns it until slab_cache_destroy. Returns NULL with errno EINVAL (also for an unknown flag) or
- * ENOMEM. */
+/* Creates a cache of objects of `size` bytes at `align` (0: SLAB_ALIGN_DEFAULT, or 16 if the size
+ * is a multiple of 16). The caller owns it until slab_cache_destroy. Returns NULL with errno EINVAL
+ * (also for an unknown flag) or ENOMEM. */
 static inline struct slab_cache *slab_cache_create(const char *name, size_t size, size_t align,
                                                    uint32_t flags, void (*ctor)(void *),
                                                    void (*dtor)(void *)) {
@@ -164,6 +197,7 @@ static inline void slab_cache_destroy(struct slab_cache *cache) {
                 sy_cache_in_use(cache->cache));
         return;
     }
+    cache->cache = NULL; /* a use of a destroyed cache does not reach the next cache's objects */
     sy_free(cache);
 }
 
@@ -240,9 +274,31 @@ static inline void *slab_kmalloc(size_t size) {
     return NULL;
 }
 
-/* Frees memory of slab_kmalloc; pass the size that was asked for. NULL is allowed and does
- * nothing. */
-static inline void slab_kfree(void *ptr, size_t size) { sy_free_sized(ptr, size); }
+/* Returns true if both sizes round up to the same power of two, which is the class that they have
+ * in magazine-slab. All sizes up to 8 have one class. */
+static inline bool sy_magazine_slab_same_class(size_t size, size_t other) {
+    size_t least = (size_t)1 << SLAB_KMALLOC_MIN_SHIFT;
+    size_t smaller = size < other ? size : other, larger = size < other ? other : size;
+    if (smaller < least) smaller = least;
+    if (larger <= smaller) return true;
+    return __builtin_clzll(smaller - 1) == __builtin_clzll(larger - 1);
+}
+
+/* Frees memory of slab_kmalloc; pass the size that was asked for, or one that rounds up to the same
+ * power of two. NULL is allowed and does nothing. */
+static inline void slab_kfree(void *ptr, size_t size) {
+    size_t room;
+#ifndef SY_NO_INLINE
+    if (SY_LIKELY(size <= SY_CLASS_SIZE_MAX && sy_class_at_object(ptr) == sy_class_of(size)) &&
+        SY_LIKELY(sy_loaded_push_once(&sy_abi_1[sy_class_of(size)], (uintptr_t)ptr)))
+        return;
+#endif
+    room = sy_usable_size(ptr);
+    if (room && sy_magazine_slab_same_class(size, room))
+        sy_free(ptr);
+    else
+        sy_free_sized(ptr, size);
+}
 
 SY_END_DECLS
 

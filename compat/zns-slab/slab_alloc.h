@@ -16,8 +16,9 @@
  *   - Objects are aligned to 64 bytes.
  *   - ZNS-Slab keeps slabs mapped until the allocator is destroyed, because of stale handles, and
  *     promises bounded memory. Here empty slabs are reused for other caches, and their memory
- *     returns to the operating system after a while (slabyard/reclaim.h), all of it at the end. The
- *     promises about handles hold all the same.
+ *     returns to the operating system after a while, if threads take slow paths or a background
+ *     thread runs (slabyard/reclaim.h), and all of it at the end. The promises about handles hold
+ *     all the same.
  *   - Allocators share nothing, whichever threads use them.
  */
 #ifndef SLABYARD_COMPAT_ZNS_SLAB_ALLOC_H

@@ -253,8 +253,8 @@ SY_API size_t sy_cache_in_use(const sy_cache *cache);
 /**
  * Tells how far apart objects lie.
  *
- * Returns the bytes from one object to the next: the size rounded up to the alignment, at least 8.
- * In a cache with red zones, which lie between the objects: the size.
+ * Returns the bytes from one object to the next: the size rounded up to the alignment and to a
+ * multiple of 4, at least 8. In a cache with red zones, which lie between the objects: the size.
  *
  *     size_t bytes = 1000000 * sy_cache_slot_size(orders);   for a million orders
  */

@@ -10,9 +10,10 @@
  *
  * Automatic return: now and then a thread that is on a slow path does a step of the work, which
  * takes some tens of microseconds. The steps release, in this order, free objects in unused
- * magazines, empty slabs, unused pages of slabs, and units of chunks. So a program that allocates
- * stays small. In a program that does nothing, nothing happens, unless the maintenance thread runs
- * (a background thread, see sy_maintenance_start). When a cache grows, other caches release the
+ * magazines, empty slabs, unused pages of slabs, and units of chunks. So a program whose threads
+ * take slow paths stays small. In a program that does nothing, or that frees and allocates fewer
+ * objects in turn than a magazine holds, nothing happens, unless the maintenance thread runs (a
+ * background thread, see sy_maintenance_start). When a cache grows, other caches release the
  * free objects in their unused magazines, so that the growing cache can use the memory.
  *
  * Some steps call functions of yours: in caches with a destructor, in caches over your own memory,

@@ -259,17 +259,29 @@ fn rustc_version() -> String {
 fn main() {
     println!("cargo::rustc-env=BENCH_CXX={}", compiler_version());
     println!("cargo::rustc-env=BENCH_RUSTC={}", rustc_version());
-    if std::env::var_os("CARGO_FEATURE_KERNELS").is_none() {
-        for program in [
-            "BENCH_KV_SERVER",
-            "BENCH_TRUTH",
-            "BENCH_PROGRAMS",
-            "BENCH_SEEDS",
-        ] {
-            println!("cargo::rustc-env={program}=");
+    let has = |feature: &str| std::env::var_os(format!("CARGO_FEATURE_{feature}")).is_some();
+    let (kernels, peers) = (has("KERNELS"), has("PEERS"));
+    let programs: [(&str, bool, fn()); 4] = [
+        ("BENCH_KV_SERVER", kernels && peers, key_value_server),
+        ("BENCH_TRUTH", kernels && peers, truth_programs),
+        ("BENCH_PROGRAMS", kernels && peers, allocator_programs),
+        ("BENCH_SEEDS", kernels, seed_programs),
+    ];
+    for (name, wanted, compile) in programs {
+        if wanted {
+            compile();
+        } else {
+            println!("cargo::rustc-env={name}=");
         }
-        return;
     }
+    println!("cargo::rerun-if-changed=kernels");
+    if kernels && peers {
+        linked_kernels();
+    }
+}
+
+/// The loops that are linked with the program, and the allocators that they need.
+fn linked_kernels() {
     let snmalloc = unpacked("snmalloc-sys").join("upstream/src");
     for layout in 0..LAYOUTS.len() {
         placed(&mut cpp("c++17"), layout)
@@ -301,9 +313,4 @@ fn main() {
         .compile("bench_support");
     containers();
     secure_mimalloc();
-    key_value_server();
-    truth_programs();
-    allocator_programs();
-    seed_programs();
-    println!("cargo::rerun-if-changed=kernels");
 }

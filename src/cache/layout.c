@@ -44,10 +44,18 @@ static void choose_colours(sy_layout *layout, size_t ends, bool buy) {
     layout->colours = colours < SY_COLOURS_MAX ? (uint32_t)colours : SY_COLOURS_MAX;
 }
 
+/* What the size of a slot is a multiple of. Tools mark memory in words of 8 bytes, which no two
+ * objects may then share; caches that are told to tools have red zones. */
+static size_t slot_step(size_t align, size_t zone) {
+    size_t least = zone ? SY_SLOT_MIN : SY_SLOT_STEP;
+    return align > least ? align : least;
+}
+
 sy_layout sy_layout_make(size_t size, size_t align, bool colour, size_t zone, size_t edge) {
     if (!align) align = size <= 8 ? 8 : 16;
     sy_layout layout = {.align = align, .zone = zone};
-    layout.slot = sy_round_up(size + 2 * zone, align > SY_SLOT_MIN ? align : SY_SLOT_MIN);
+    layout.slot = sy_round_up(size + 2 * zone, slot_step(align, zone));
+    if (layout.slot < SY_SLOT_MIN) layout.slot = SY_SLOT_MIN;
     layout.lead = sy_round_up(zone > edge ? zone : edge, align);
     layout.colour_step = align > CACHE_LINE ? align : CACHE_LINE;
     layout.reciprocal = ((UINT64_C(1) << 32) + layout.slot - 1) / layout.slot;

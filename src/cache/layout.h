@@ -18,7 +18,8 @@
 #include <stdint.h>
 
 enum {
-    SY_SLOT_MIN = 8,              /* bytes; the size of a slot is a multiple of it */
+    SY_SLOT_MIN = 8,              /* bytes of a slot, at least */
+    SY_SLOT_STEP = 4,             /* bytes; the size of a slot is a multiple of it */
     SY_SLAB_SLOT_MAX = 128 << 10, /* each larger object has a slab of its own, a span */
     SY_SLAB_UNITS_MAX = 16,
     SY_SLAB_SLOTS_LEAST = 8, /* in a slab that is not a span */

@@ -22,10 +22,11 @@
  *   - The document says that no slot may be live at xSlabReset, and also resets pools with live
  *     slots. Here slots may be live, and are invalid afterwards. The reset touches no slot, so it
  *     takes the same time for one as for millions.
- *   - xSlabInUse is exact. To be so it counts the free slots, so use it for tests and reports.
- *   - xSlabMt returns free memory to the operating system also before it is destroyed
- *     (slabyard/reclaim.h). It chooses itself how much memory it takes at a time and ignores
- *     `chunk_bytes`.
+ *   - xSlabInUse reads a number that xSlabAlloc and xSlabFree keep, as in xslab. Where the program
+ *     is compiled with SY_NO_INLINE it counts the slots instead, since a free may then be refused.
+ *   - xSlabMt returns free memory to the operating system also before it is destroyed, as long as
+ *     threads take slow paths or a background thread runs (slabyard/reclaim.h). It chooses itself
+ *     how much memory it takes at a time and ignores `chunk_bytes`.
  *   - Misuse is found with SLABYARD=check (slabyard/checks.h); for xSlab, compile with
  *     SY_NO_INLINE.
  */
@@ -33,7 +34,10 @@
 #define SLABYARD_COMPAT_XBASE_SLAB_H
 
 #include <errno.h>
+#include <stdint.h>
 #include <string.h>
+
+#include "../x/base/base.h"
 
 #include <slabyard/cache.h>
 #include <slabyard/pool.h>
@@ -43,7 +47,7 @@ SY_BEGIN_DECLS
 #define XSLAB_DEFAULT_ALIGN       SY_CAST(size_t, 16)
 #define XSLAB_DEFAULT_CHUNK_BYTES SY_CAST(size_t, 64 * 1024)
 
-typedef struct xSlab xSlab;     /* a sy_pool */
+typedef struct xSlab xSlab;     /* a sy_pool, whose word is the number of live slots */
 typedef struct xSlabMt xSlabMt; /* a sy_cache */
 
 /* Returns the bytes of a slot, all of which the program may use. Returns 0, which is refused, if
@@ -78,21 +82,38 @@ static inline void xSlabDestroy(xSlab *s) { sy_pool_destroy((sy_pool *)s); }
 
 /* Allocates a slot with undefined content. Returns NULL if there is no memory, or if `s` is
  * NULL. */
-static inline void *xSlabAlloc(xSlab *s) { return s ? sy_pool_alloc((sy_pool *)s) : NULL; }
+static inline void *xSlabAlloc(xSlab *s) {
+    void *slot = s ? sy_pool_alloc((sy_pool *)s) : NULL;
+    if (SY_LIKELY(slot != NULL)) ++*sy_pool_word((sy_pool *)s);
+    return slot;
+}
 
 /* Frees a slot. Either argument may be NULL; the function then does nothing. */
 static inline void xSlabFree(xSlab *s, void *p) {
-    if (s) sy_pool_free((sy_pool *)s, p);
+    const void *newest;
+    if (!s || !p) return;
+    newest = ((sy_pool *)s)->free;
+    sy_pool_free((sy_pool *)s, p);
+    if (SY_LIKELY(p != newest)) --*sy_pool_word((sy_pool *)s); /* else the free was refused */
 }
 
 /* Frees all slots, also live ones, and keeps all memory. NULL is allowed and does nothing. */
 static inline void xSlabReset(xSlab *s) {
-    if (s) sy_pool_reset((sy_pool *)s);
+    if (!s) return;
+    sy_pool_reset((sy_pool *)s);
+    *sy_pool_word((sy_pool *)s) = 0;
 }
 
-/* Returns the number of live slots; 0 for NULL. */
+/* Returns the number of live slots; 0 for NULL. A slot that was freed twice, unnoticed, counts
+ * twice; the number is never below 0. */
 static inline size_t xSlabInUse(const xSlab *s) {
-    return s ? sy_pool_in_use((const sy_pool *)s) : 0;
+    if (!s) return 0;
+#ifdef SY_NO_INLINE
+    return sy_pool_in_use((const sy_pool *)s);
+#else
+    uintptr_t live = *sy_pool_word((sy_pool *)s);
+    return live <= PTRDIFF_MAX ? live : 0;
+#endif
 }
 
 /* Returns the bytes of a slot: the size, rounded up to the alignment and to 8. All of them may be

@@ -100,6 +100,7 @@ unsafe impl Sync for Kernels {}
 // SAFETY: as above.
 unsafe impl Send for Kernels {}
 
+#[cfg(feature = "peers")]
 extern "C" {
     fn bench_table_0(count: *mut usize) -> *const Kernels;
     fn bench_table_1(count: *mut usize) -> *const Kernels;
@@ -117,12 +118,17 @@ extern "C" {
     fn bench_queue_bytes() -> usize;
     fn bench_timer_floor() -> u64;
     fn bench_verify_live() -> usize;
+}
+
+// The generic loops in Rust call these in the layout that checks.
+extern "C" {
     pub(crate) fn bench_verify_born(object: *mut c_void, size: usize, name: *mut c_void);
     pub(crate) fn bench_verify_seen(object: *mut c_void, name: *mut c_void);
     pub(crate) fn bench_verify_died(object: *mut c_void, size: usize, name: *mut c_void);
 }
 
 /// The compiled-in tables of one layout that serve any size.
+#[cfg(feature = "peers")]
 pub fn table(layout: usize) -> &'static [Kernels] {
     let of = [bench_table_0, bench_table_1, bench_table_2, bench_table_3][layout];
     let mut count = 0;
@@ -131,6 +137,7 @@ pub fn table(layout: usize) -> &'static [Kernels] {
 }
 
 /// Slabyard's heap, inlined for a constant size, for the sizes that were compiled.
+#[cfg(feature = "peers")]
 pub fn heap_constant(layout: usize, size: usize) -> Option<&'static Kernels> {
     let of = [bench_heap_0, bench_heap_1, bench_heap_2, bench_heap_3][layout];
     // SAFETY: gives null or a static table.
@@ -138,6 +145,7 @@ pub fn heap_constant(layout: usize, size: usize) -> Option<&'static Kernels> {
 }
 
 /// snmalloc's inline form, for the sizes that were compiled.
+#[cfg(feature = "peers")]
 pub fn snmalloc_inline(layout: usize, size: usize) -> Option<&'static Kernels> {
     let of = [
         bench_snmalloc_0,
@@ -149,23 +157,27 @@ pub fn snmalloc_inline(layout: usize, size: usize) -> Option<&'static Kernels> {
     unsafe { of(size).as_ref() }
 }
 
+#[cfg(feature = "peers")]
 pub fn ring_bytes() -> usize {
     // SAFETY: returns a constant.
     unsafe { bench_ring_bytes() }
 }
 
+#[cfg(feature = "peers")]
 pub fn queue_bytes() -> usize {
     // SAFETY: returns a constant.
     unsafe { bench_queue_bytes() }
 }
 
 /// Ticks between two readings of the clock without an operation.
+#[cfg(feature = "peers")]
 pub fn timer_floor() -> u64 {
     // SAFETY: reads the clock.
     unsafe { bench_timer_floor() }
 }
 
 /// Objects in the ledger of the verifying layout.
+#[cfg(feature = "peers")]
 pub fn verify_live() -> usize {
     // SAFETY: takes a lock and counts.
     unsafe { bench_verify_live() }

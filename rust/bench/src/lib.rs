@@ -10,7 +10,7 @@
 //! * `machine`: clocks, processors, resident memory, the cache-line round trip;
 //! * `rows`: what is measured, as a list; `measure`: how, inside the child;
 //! * `run`: the parent's loop over rows, repeats and allocators;
-//! * `stats`, `report`: medians, spreads, ratios, tables.
+//! * `stats`, `cells`, `report`: medians, spreads, ratios, tables.
 //!
 //! In addition there are parts with rows of their own. Each part is a subcommand. `part` has their
 //! common options, the report and its files; `figure` has the figures that their processes print.
@@ -26,28 +26,47 @@
 //! * `programs`: the workloads of published allocator benchmarks, and real programs, over each malloc;
 //! * `service`: resident memory of a service whose load rises and falls, over each malloc;
 //! * `seeds`: the tables of five earlier systems' documents, repeated.
+//!
+//! `seeds` needs none of the other allocators, which take minutes to compile. So it is a program of
+//! its own, `slabyard-seeds`, and the feature `peers` has everything that needs them.
 
+#[cfg(feature = "peers")]
 pub mod allocators;
 pub mod alone;
+pub mod cells;
+#[cfg(feature = "peers")]
 pub mod checks;
+#[cfg(feature = "peers")]
 pub mod cpp;
 pub mod figure;
 pub mod kernels;
+#[cfg(feature = "peers")]
 pub mod keyed;
 pub mod loops;
 pub mod machine;
+#[cfg(feature = "peers")]
 pub mod measure;
+#[cfg(feature = "peers")]
 pub mod nexus;
 pub mod part;
+#[cfg(feature = "peers")]
 pub mod programs;
+#[cfg(feature = "peers")]
 pub mod report;
+#[cfg(feature = "peers")]
 pub mod requests;
+#[cfg(feature = "peers")]
 pub mod rows;
+#[cfg(feature = "peers")]
 pub mod run;
 pub mod rust;
 pub mod seeds;
+#[cfg(feature = "peers")]
 pub mod server;
+#[cfg(feature = "peers")]
 pub mod service;
 pub mod stats;
+#[cfg(feature = "peers")]
 pub mod truth;
+#[cfg(feature = "peers")]
 pub mod vmem;

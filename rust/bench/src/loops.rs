@@ -374,6 +374,7 @@ pub fn table<S: Slab, const LAYOUT: usize>() -> Kernels {
 }
 
 /// `tables(layout, size)`: what `both::<WORDS, LAYOUT>()` gives, for the sizes that are compiled.
+#[cfg(feature = "peers")]
 macro_rules! tables_of {
     ($both:ident) => {
         fn of_size<const LAYOUT: usize>(size: usize) -> Option<[Kernels; 2]> {
@@ -399,4 +400,5 @@ macro_rules! tables_of {
         }
     };
 }
+#[cfg(feature = "peers")]
 pub(crate) use tables_of;

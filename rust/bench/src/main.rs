@@ -7,7 +7,7 @@ use slabyard_bench::part::{self, Common, Report, Sampling};
 use slabyard_bench::rows::{self, Row, SIZES};
 use slabyard_bench::run::{self, Plan};
 use slabyard_bench::{
-    alone, checks, cpp, programs, report, requests, rust, seeds, server, service, truth, vmem,
+    alone, checks, cpp, programs, report, requests, rust, server, service, truth, vmem,
 };
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -70,7 +70,6 @@ enum Other {
     Truth(truth::Options),
     Programs(programs::Options),
     Service(service::Options),
-    Seeds(seeds::Options),
 }
 
 impl Options {
@@ -207,7 +206,6 @@ fn bench_other(other: &Other) -> Result<ExitCode, String> {
         Other::Truth(options) => truth::bench(options),
         Other::Programs(options) => programs::bench(options),
         Other::Service(options) => service::bench(options),
-        Other::Seeds(options) => seeds::bench(options),
     }?;
     Ok(ExitCode::SUCCESS)
 }

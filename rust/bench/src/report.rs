@@ -1,6 +1,7 @@
 //! Makes tables from samples: a block for each row, a summary of ratios, the raw data.
 
 use crate::allocators::{self, Allocator, Kind};
+use crate::cells::{figure, over, ratio, spread};
 use crate::rows::{Named, Row, Workload};
 use crate::run::{Failure, Found, METRICS};
 use crate::stats::{geometric_mean, summarise, Summary};
@@ -104,36 +105,6 @@ pub fn tables(row: &Row, found: &[Found], shortest: Option<f64>) -> Vec<Table> {
         }
     }
     tables
-}
-
-/// Three figures or more, whatever the size.
-pub(crate) fn figure(value: f64) -> String {
-    match value.abs() {
-        size if size >= 1000.0 => format!("{value:.0}"),
-        size if size >= 100.0 => format!("{value:.1}"),
-        size if size >= 10.0 => format!("{value:.2}"),
-        _ => format!("{value:.3}"),
-    }
-}
-
-/// Quartiles.
-pub(crate) fn spread(summary: &Summary) -> String {
-    format!("{} .. {}", figure(summary.low), figure(summary.high))
-}
-
-/// A figure, or a dash where there is none.
-pub(crate) fn cell(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_owned(), figure)
-}
-
-/// A ratio, or a dash where there is none.
-pub(crate) fn ratio(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.2}"))
-}
-
-pub(crate) fn over(one: Option<f64>, other: Option<f64>) -> Option<f64> {
-    one.zip(other)
-        .and_then(|(one, other)| (other > 0.0).then_some(one / other))
 }
 
 fn trips(table: &Table, found: &[Found], shortest: Option<f64>) -> String {

@@ -5,12 +5,12 @@
 //! sum that it prints first is the same too. The libraries and the way to start a program over them
 //! are those of `programs`.
 
+use crate::cells::{cell, spread};
 use crate::figure::{self, Figure};
 use crate::machine;
 use crate::part::{self, Common, Report};
 use crate::programs::table::{table_head, table_line};
 use crate::programs::{over, version_of, workloads::SERVICE};
-use crate::report::{cell, spread};
 use crate::truth::contender::{self, Contender};
 use std::ffi::OsString;
 use std::fmt::Write;

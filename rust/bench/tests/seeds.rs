@@ -122,7 +122,7 @@ fn run(only: &str, originals: &[&Path], out: &Path) -> Output {
     let originals = originals
         .iter()
         .flat_map(|folder| [Path::new("--original"), folder]);
-    Command::new(env!("CARGO_BIN_EXE_slabyard-bench"))
+    Command::new(env!("CARGO_BIN_EXE_slabyard-seeds"))
         .args(["seeds", "--quick", "--repeats=2", "--only", only, "--out"])
         .arg(out.join("found"))
         .args(originals)

@@ -1,7 +1,7 @@
 //! Slabs that grow by chunks.
 
 use crate::builder::{builder, Plan};
-use crate::shared::Slot;
+use crate::shared::{Slot, SlotCell};
 use crate::slab;
 use core::fmt;
 use slabyard::parts::Kind;
@@ -32,6 +32,15 @@ pub type Slab<T> = slab::Slab<T, Unbounded>;
 
 /// A slot of a [`Slab`] that is taken and has no value yet. Dropping it frees the slot.
 pub type Claim<'a, T> = slab::Claim<'a, T, Unbounded>;
+
+/// Whether so many chunks fit into the address space of a program, which has 47 bits.
+fn fits<T>(chunks: usize, chunk_slots: usize) -> bool {
+    let most = isize::MAX as usize >> usize::BITS.saturating_sub(48);
+    size_of::<SlotCell<T>>()
+        .checked_mul(chunk_slots)
+        .and_then(|bytes| bytes.checked_mul(chunks))
+        .is_some_and(|bytes| bytes <= most)
+}
 
 impl<T> Slab<T> {
     /// Creates a slab with `chunk_capacity` slots in each chunk. The first chunk is added with the
@@ -68,6 +77,9 @@ impl<T> Slab<T> {
     #[inline]
     #[track_caller]
     pub fn reserve_chunks(&self, count: usize) {
+        if !fits::<T>(count, self.chunk_capacity()) {
+            self.no_memory();
+        }
         while self.chunk_count() < count {
             self.add_chunk();
         }

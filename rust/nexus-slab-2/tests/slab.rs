@@ -55,6 +55,12 @@ fn no_slots_and_too_many_are_panics() {
     assert!(panics(|| slab.alloc(1)).contains("no memory"));
     assert!(panics(|| drop(slab.claim())).contains("no memory"));
     assert!(panics(|| slab.reserve_chunks(1)).contains("no memory"));
+    // No chunk is taken for chunks that no address space has.
+    let slab = unbounded::<[u64; 512]>(4);
+    for chunks in [usize::MAX, usize::MAX / 4096, 1 << 40] {
+        assert!(panics(|| slab.reserve_chunks(chunks)).contains("no memory"));
+        assert_eq!(slab.chunk_count(), 0);
+    }
     assert_eq!((slab.chunk_count(), slab.capacity()), (0, 0));
 }
 

@@ -35,5 +35,5 @@ pub mod shared;
 mod slab;
 pub mod unbounded;
 
-pub use alloc::{Alloc, BoundedAlloc, BoxSlot, Full, LocalStatic, UnboundedAlloc};
+pub use alloc::{Alloc, BoundedAlloc, BoxSlot, Full, LocalStatic, PinnedSlot, UnboundedAlloc};
 pub use shared::{RcInner, Slot, SlotCell};

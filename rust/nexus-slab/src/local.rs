@@ -15,7 +15,7 @@ use crate::Full;
 use slabyard::parts::{at_thread_end, Kind};
 use std::fmt;
 use std::marker::PhantomData;
-use std::mem::ManuallyDrop;
+use std::mem::{self, ManuallyDrop};
 use std::thread::LocalKey;
 
 pub use std::thread_local;
@@ -126,6 +126,15 @@ unsafe impl<L: Local<Kind = Unbounded>> UnboundedAlloc for L {
     }
 }
 
+/// Makes a slab without taken slots as new again when it is dropped.
+struct Undone<'a, T, K: Kind>(&'a Slab<T, K>);
+
+impl<T, K: Kind> Drop for Undone<'_, T, K> {
+    fn drop(&mut self) {
+        self.0.store().release();
+    }
+}
+
 /// Initializes this thread's slab, whose memory is freed when the thread ends.
 fn build<L: Local>(
     initialize: impl FnOnce(&Slab<L::Item, L::Kind>),
@@ -229,11 +238,14 @@ impl<L: Local<Kind = Unbounded>> UnboundedBuilder<L> {
     /// [`AlreadyInitialized`]: this thread has built the slab already.
     ///
     /// # Panics
-    /// If the size of a chunk is 0, or there is no memory for the initial chunks.
+    /// If the size of a chunk is 0, or there is no memory for the initial chunks. The slab is then
+    /// not initialized.
     pub fn build(self) -> Result<(), AlreadyInitialized> {
         build::<L>(|slab| {
             slab.init(self.chunk_size);
+            let undone = Undone(slab);
             slab.reserve_chunks(self.initial_chunks);
+            mem::forget(undone);
         })
     }
 }

@@ -1,7 +1,9 @@
 //! Tests of the allocators that the macros define, and of slots that free themselves.
 
 use nexus_slab::alloc::{RcSlot, WeakSlot};
-use nexus_slab::{Alloc, BoundedAlloc, BoxSlot, Full, LocalStatic, RcInner, Slot, UnboundedAlloc};
+use nexus_slab::{
+    Alloc, BoundedAlloc, BoxSlot, Full, LocalStatic, PinnedSlot, RcInner, Slot, UnboundedAlloc,
+};
 use std::borrow::{Borrow, BorrowMut};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -239,7 +241,7 @@ fn a_value_that_must_not_move_is_pinned_for_good() {
     let cx = &mut Context::from_waker(Waker::noop());
     fixed::Allocator::builder().capacity(1).build().unwrap();
     let slot = fixed::BoxSlot::try_new(Fixed(PhantomPinned)).unwrap();
-    let mut pinned: Pin<fixed::BoxSlot> = slot.into_pin();
+    let mut pinned: Pin<PinnedSlot<Fixed, fixed::Allocator>> = slot.into_pin();
     let at = pinned.as_mut().poll(cx);
     let mut moved = vec![pinned];
     assert_eq!(moved[0].as_mut().poll(cx), at);
@@ -259,6 +261,48 @@ fn a_value_that_must_not_move_is_pinned_for_good() {
     assert!(fixed_rc::RcSlot::try_new(Fixed(PhantomPinned)).is_err());
     drop(other);
     assert!(fixed_rc::RcSlot::try_new(Fixed(PhantomPinned)).is_ok());
+}
+
+/// Pinned in its slot from the start, as the document of nexus-slab shows it.
+#[test]
+fn a_value_that_must_not_move_is_pinned_where_it_is() {
+    let cx = &mut Context::from_waker(Waker::noop());
+    fixed::Allocator::builder().capacity(1).build().unwrap();
+    let mut slot = fixed::BoxSlot::try_new(Fixed(PhantomPinned)).unwrap();
+    let at = slot.pin_mut().poll(cx);
+    assert_eq!(Poll::Ready(std::ptr::from_ref(&*slot.pin()) as usize), at);
+    let mut moved = Box::new(slot);
+    assert_eq!(moved.pin_mut().poll(cx), at);
+    drop(moved);
+
+    fixed_rc::Allocator::builder().capacity(1).build().unwrap();
+    let mut owner = fixed_rc::RcSlot::try_new(Fixed(PhantomPinned))
+        .ok()
+        .unwrap();
+    let at = owner.pin_get_mut().unwrap().poll(cx);
+    assert_eq!(Poll::Ready(std::ptr::from_ref(&*owner.pin()) as usize), at);
+    let other = owner.clone();
+    assert!(owner.pin_get_mut().is_none());
+    drop(other);
+}
+
+mod vast {
+    nexus_slab::unbounded_allocator!([u64; 512]);
+}
+
+/// No chunk is taken for chunks that no address space has, and a build that panics leaves nothing.
+#[test]
+fn chunks_that_cannot_be_are_refused_at_once() {
+    for chunks in [usize::MAX, usize::MAX / 4096, 1 << 40] {
+        let build = || vast::Allocator::builder().initial_chunks(chunks).build();
+        assert!(catch_unwind(build).is_err());
+        assert!(!vast::Allocator::is_initialized());
+        assert_eq!(vast::Allocator::chunk_count(), 0);
+    }
+    vast::Allocator::builder().chunk_size(4).build().unwrap();
+    assert!(catch_unwind(|| vast::Allocator::reserve_chunks(usize::MAX)).is_err());
+    assert_eq!(vast::Allocator::chunk_count(), 0);
+    drop(vast::BoxSlot::new([7; 512]));
 }
 
 #[test]

@@ -77,8 +77,37 @@ static void fields_say_what_was_asked_for_and_made(void) {
     EXPECT(cache->slab_size == stats.slab_bytes && cache->objs_per_slab == stats.slots_per_slab);
     slab_cache_destroy(cache);
     cache = slab_cache_create("zoned", 30, 0, SLAB_RED_ZONE, NULL, NULL);
-    EXPECT(cache->obj_size >= 30 + 2 * 8 && cache->raw_size == 30 && cache->align == 16);
+    EXPECT(cache->obj_size >= 30 + 2 * 8 && cache->raw_size == 30 && cache->align == 8);
     slab_cache_destroy(cache);
+}
+
+/* By default objects lie at multiples of 8, or of 16 if that costs nothing. */
+static void objects_take_no_more_than_their_words(void) {
+    const size_t sizes[] = {1, 8, 12, 16, 20, 24, 40, 48, 56, 72, 104};
+    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct slab_cache *cache = slab_cache_create("packed", sizes[i], 0, 0, NULL, NULL);
+        EXPECT(cache && cache->obj_size == (sizes[i] + 7) / 8 * 8);
+        EXPECT(cache->align == (sizes[i] % 16 ? SLAB_ALIGN_DEFAULT : 16));
+        slab_cache_destroy(cache);
+    }
+}
+
+/* slab_kfree takes each size that magazine-slab has in the same class, a power of two. */
+static void a_size_of_the_same_class_frees(void) {
+    sy_fault_handler before = sy_set_fault_handler(note_fault);
+    faults = 0;
+    for (size_t asked = 1; asked <= 4096; asked += asked < 300 ? 1 : 97)
+        for (size_t class_of = 8; class_of <= 4096; class_of *= 2) {
+            if (asked > class_of || (class_of > 8 && asked <= class_of / 2)) continue;
+            slab_kfree(slab_kmalloc(asked), class_of);
+            slab_kfree(slab_kmalloc(class_of), asked);
+            slab_kfree(slab_kmalloc(asked), class_of > 8 ? class_of / 2 + 1 : 0);
+        }
+    EXPECT(faults == 0);
+    slab_kfree(slab_kmalloc(100), 129);
+    sy_thread_flush();
+    EXPECT(faults == 1);
+    sy_set_fault_handler(before);
 }
 
 /* slab_alloc and slab_free keep the counts roughly. slab_cache_stats and slab_cache_shrink make
@@ -391,6 +420,8 @@ int main(void) {
     any_size();
     statistics_are_printed();
     fields_say_what_was_asked_for_and_made();
+    objects_take_no_more_than_their_words();
+    a_size_of_the_same_class_frees();
     slabs_are_counted_as_they_come_and_go(0);
     slabs_are_counted_as_they_come_and_go(SLAB_NO_MAGAZINES);
     empty_slabs_are_given_up();

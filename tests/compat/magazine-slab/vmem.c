@@ -46,7 +46,30 @@ static void sizes_are_rounded_up_to_the_quantum(void) {
     EXPECT(vmem_alloc(vm, 0x10000, &value) == 0 && value == 0x10000); /* merged again */
     vmem_free(vm, value, 0x10000);
     vmem_destroy(vm);
-    EXPECT(!vmem_create("thirds", 0, 300, 3) && !vmem_create("half", 0x800, 0x1000, 4096));
+    EXPECT(!vmem_create("thirds", 0, 300, 3) && !vmem_create("half", 0, 0x1800, 4096));
+}
+
+/* Values are the base plus multiples of the quantum, whatever the base is. */
+static void any_integer_is_a_base(void) {
+    const uintptr_t bases[] = {1, 3, 0x801, 0x800, 0x1010, 0x2000};
+    for (unsigned i = 0; i < sizeof bases / sizeof *bases; i++) {
+        vmem_t *vm = vmem_create("ids", bases[i], 0x10000, 0x1000);
+        uintptr_t values[16], value = 7;
+        EXPECT(vm);
+        for (unsigned j = 0; j < 16; j++)
+            EXPECT(vmem_alloc(vm, 1 + j * 255, &values[j]) == 0 &&
+                   values[j] == bases[i] + j * 0x1000);
+        EXPECT(vmem_alloc(vm, 1, &value) == -1 && value == 7);
+        EXPECT(vmem_add(vm, bases[i] + 0x20000, 0x1000) == 0);
+        EXPECT(vmem_alloc(vm, 1, &value) == 0 && value == bases[i] + 0x20000);
+        EXPECT(vm->n_spans == 2 && vm->n_allocs == 17 && vm->alloc_size == 0x11000);
+        vmem_free(vm, value, 1);
+        for (unsigned j = 0; j < 16; j++) vmem_free(vm, values[j], 1 + j * 255);
+        EXPECT(vmem_xalloc(vm, 0x1000, 0x4000, 0, 0, 0, 0, &value) == 0 && value == 0x4000);
+        vmem_xfree(vm, value, 0x1000);
+        EXPECT(sy_vmem_verify(vm->arena) == 0 && vm->n_allocs == 0 && vm->free_size == 0x11000);
+        vmem_destroy(vm);
+    }
 }
 
 /* Segments are allocated from the start on. Of two holes that are large enough, the smaller is
@@ -195,6 +218,7 @@ int main(void) {
     an_arena_and_its_life();
     constraints_hold();
     sizes_are_rounded_up_to_the_quantum();
+    any_integer_is_a_base();
     the_smallest_hole_is_taken();
     threads_share_an_arena();
     spans_are_added();

@@ -30,6 +30,7 @@ static bool none_of(size_t size) {
 }
 
 #define ANSWERS(A)                                                                                \
+    A(display_cache_info, NOTHING, (display_cache_info(none), true))                              \
     A(slab_allocator_init, OTHER, slab_allocator_init() && slab_allocator_init())                 \
     A(slab_allocator_destroy, OTHER,                                                              \
       (slab_allocator_destroy(), slab_allocator_destroy(), !objs_cache_init(&made, 8, NULL)))     \

@@ -52,7 +52,7 @@ static void *objects[OBJECTS];
 
 /* A million objects need hardly more memory than their sizes. */
 static void objects_have_no_metadata(void) {
-    const size_t sizes[] = {8, 16, 32, 48, 64, 128, 256};
+    const size_t sizes[] = {8, 12, 16, 20, 24, 32, 40, 48, 56, 64, 72, 104, 128, 256};
     for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         struct Objs_cache cache;
         size_t before = mapped_now();
@@ -101,11 +101,12 @@ static void all_memory_goes_back(void) {
 }
 
 static void objects_of_any_size(void) {
-    for (size_t size = 1; size < 200000; size = size * 3 + 1) {
+    for (size_t size = 1; size < 200000; size += size < 300 ? 1 : size) {
         struct Objs_cache cache;
         EXPECT(objs_cache_init(&cache, size, NULL));
         unsigned char *object = objs_cache_alloc(&cache);
-        EXPECT(size < 16 || (uintptr_t)object % 16 == 0);
+        for (size_t align = 2; align <= 16; align *= 2)
+            EXPECT(size % align != 0 || (uintptr_t)object % align == 0);
         memset(object, 1, size);
         objs_cache_free(&cache, object);
         objs_cache_free(&cache, NULL);
@@ -184,6 +185,27 @@ static void caches_that_are_left_go_with_the_allocator(void) {
     slab_allocator_destroy();
 }
 
+/* An Objs_cache whose cache went with the allocator has no objects any more, whatever caches are
+ * created afterwards. */
+static void a_cache_that_went_with_the_allocator_is_none(void) {
+    struct Objs_cache ended, other;
+    EXPECT(slab_allocator_init() && objs_cache_init(&ended, 64, NULL));
+    void *object = objs_cache_alloc(&ended);
+    EXPECT(object);
+    slab_allocator_destroy();
+    errno = 0;
+    EXPECT(!objs_cache_alloc(&ended) && errno == EINVAL);
+    EXPECT(slab_allocator_init() && objs_cache_init(&other, 4096, construct));
+    objs_cache_free(&ended, object);
+    objs_cache_destroy(&ended);
+    display_cache_info(&ended);
+    errno = 0;
+    EXPECT(!objs_cache_alloc(&ended) && errno == EINVAL);
+    EXPECT(objs_cache_alloc(&other) && sy_cache_in_use(other.cache) == 1);
+    EXPECT(objs_cache_init(&ended, 64, NULL) && objs_cache_alloc(&ended)); /* a new one */
+    slab_allocator_destroy();
+}
+
 int main(void) {
     struct Objs_cache early;
     EXPECT(!objs_cache_init(&early, 8, NULL));
@@ -197,5 +219,6 @@ int main(void) {
     no_memory_is_no_end();
     any_thread_may_use_a_cache();
     caches_that_are_left_go_with_the_allocator();
+    a_cache_that_went_with_the_allocator_is_none();
     return 0;
 }

@@ -9,10 +9,10 @@
 
 pub mod job;
 
+use crate::cells::{cell, figure as shown, over, ratio, spread};
 use crate::figure::{self, median, Figure};
 use crate::kernels::{layouts, LAYOUTS};
 use crate::part::{self, Common, Report, Sampling};
-use crate::report::{cell, figure as shown, over, ratio, spread};
 use job::{Effort, Job, Sampled};
 use std::fmt::{Debug, Write};
 

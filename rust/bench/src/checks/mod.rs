@@ -12,10 +12,10 @@ pub mod contender;
 pub mod kernels;
 pub mod measure;
 
+use crate::cells::{figure as shown, over, ratio, spread};
 use crate::figure::{self, Figure};
 use crate::kernels::{decode_layouts, encode_layouts, layouts};
 use crate::part::{self, Common, Report, Sampling};
-use crate::report::{figure as shown, over, ratio, spread};
 use crate::stats::Summary;
 use contender::{Contender, Interface, CHECKS, OFF, PEERS};
 use measure::{Effort, Row, ROWS};

@@ -5,8 +5,8 @@ use super::idle::{FREED, IDLE};
 use super::small::{ANONYMOUS, NAME as SMALL, RESIDENT};
 use super::timed::{CPU, FAULTS, PEAK, WALL};
 use super::{version_of, Group, Job, BASE, OURS};
+use crate::cells::{cell, figure as shown, over, ratio, spread};
 use crate::figure::{self, median, Figure};
-use crate::report::{cell, figure as shown, over, ratio, spread};
 use crate::stats::{self, geometric_mean};
 use std::fmt::Write;
 

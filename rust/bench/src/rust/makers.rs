@@ -6,6 +6,7 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 use slabyard::{Cache, CacheBox, Pool, Slot};
+#[cfg(feature = "peers")]
 use slabyard_peers as peers;
 use std::alloc::{GlobalAlloc, Layout};
 
@@ -203,6 +204,7 @@ impl Heap for OurHeap {
     }
 }
 
+#[cfg(feature = "peers")]
 macro_rules! heaps {
     ($($name:ident: $module:ident $malloc:ident $free:ident;)+) => {$(
         pub struct $name;
@@ -223,6 +225,7 @@ macro_rules! heaps {
     )+};
 }
 
+#[cfg(feature = "peers")]
 heaps! {
     Mimalloc: mimalloc mi_malloc mi_free;
     Snmalloc: snmalloc sn_malloc sn_free;

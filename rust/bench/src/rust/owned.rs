@@ -365,7 +365,8 @@ pub fn all() -> Vec<Contender> {
         frees: false,
         ..who
     };
-    vec![
+    #[allow(unused_mut)] // without the peers
+    let mut all = vec![
         typed!("BoxSlot bounded", Bounded),
         typed!("BoxSlot unbounded", Unbounded),
         typed!("Pool Slot", Pool),
@@ -380,12 +381,16 @@ pub fn all() -> Vec<Contender> {
         arena(typed!("typed-arena", |W| Arena<W>)),
         arena(untyped::<bumpalo::Bump>("bumpalo", None)),
         untyped::<StdBox>("Box on glibc", Some("glibc")),
+    ];
+    #[cfg(feature = "peers")]
+    all.extend([
         untyped::<Boxes<Mimalloc>>("Box on mimalloc", Some("mimalloc")),
         untyped::<Boxes<Snmalloc>>("Box on snmalloc", Some("snmalloc")),
         untyped::<Boxes<Jemalloc>>("Box on jemalloc", Some("jemalloc")),
         untyped::<Boxes<Tcmalloc>>("Box on tcmalloc", Some("tcmalloc")),
         untyped::<Boxes<Rpmalloc>>("Box on rpmalloc", Some("rpmalloc")),
-    ]
+    ]);
+    all
 }
 
 /// The contenders of a row.

@@ -200,6 +200,7 @@ const MAGAZINE_SLAB: Document = Document {
 
 const MEMORY: &str = "1,000,000 objects of so many bytes, with the array of their addresses";
 
+/// The document has no sizes that are multiples of 4 or 8, but not of 16. They are added.
 const USERLAND_SLAB: Document = Document {
     name: "userland-slab",
     version: "c05fbbc",
@@ -207,10 +208,17 @@ const USERLAND_SLAB: Document = Document {
     in_rust: None,
     rows: rows! {
         MIB "memory-8" MEMORY => "MiB" 15.3 38.0;
+        MIB "memory-12" MEMORY => "MiB" - -;
         MIB "memory-16" MEMORY => "MiB" 23.0 38.0;
+        MIB "memory-20" MEMORY => "MiB" - -;
+        MIB "memory-24" MEMORY => "MiB" - -;
         MIB "memory-32" MEMORY => "MiB" 38.7 53.4;
+        MIB "memory-40" MEMORY => "MiB" - -;
         MIB "memory-48" MEMORY => "MiB" 54.0 68.7;
+        MIB "memory-56" MEMORY => "MiB" - -;
         MIB "memory-64" MEMORY => "MiB" 70.2 83.9;
+        MIB "memory-72" MEMORY => "MiB" - -;
+        MIB "memory-104" MEMORY => "MiB" - -;
         MIB "memory-128" MEMORY => "MiB" 135.2 145.0;
         MIB "memory-256" MEMORY => "MiB" 271.0 266.9;
     },

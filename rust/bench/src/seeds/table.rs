@@ -1,7 +1,7 @@
 //! The figures as tables: first those at which Slabyard loses, then all others by system.
 
 use super::documents::{Document, Figure, Row};
-use crate::report::figure as shown;
+use crate::cells::figure as shown;
 use slabyard_certainty::{self as certainty, Interval};
 use std::fmt::Write;
 

@@ -14,10 +14,10 @@ pub mod latency;
 pub mod load;
 pub mod process;
 
+use crate::cells::{cell, figure as shown, over, ratio, spread};
 use crate::figure::{self, median, Figure};
 use crate::machine;
 use crate::part::{self, Common, Report};
-use crate::report::{cell, figure as shown, over, ratio, spread};
 use contender::{Contender, PEER};
 use load::{Asks, Load, CONNECTIONS};
 use process::Server;

@@ -104,7 +104,8 @@ fn too_many() -> ! {
 
 /// One of several owners of a value in a slot of the allocator `A`: 8 bytes. The value is dropped
 /// with its last owner; the slot is freed with its last reference. An owner cannot leave its
-/// thread.
+/// thread. A value that is not `Unpin` is pinned from the start, as in a
+/// [`BoxSlot`](super::BoxSlot).
 #[must_use = "an owner that is dropped counts no more"]
 pub struct RcSlot<T, A: Alloc<Item = RcInner<T>>> {
     slot: Counted<T>,
@@ -171,23 +172,21 @@ impl<T, A: Alloc<Item = RcInner<T>>> RcSlot<T, A> {
         self.strong_count() == 1 && self.weak_count() == 0
     }
 
-    /// The value, pinned. To pin a value that must not move any more, use
-    /// [`into_pin`](Self::into_pin).
+    /// The value, pinned.
     #[inline]
-    pub fn pin(&self) -> Pin<&T>
-    where
-        T: Unpin,
-    {
-        Pin::new(self)
+    pub fn pin(&self) -> Pin<&T> {
+        // SAFETY: a value that is not `Unpin` never leaves its slot, no `&mut` to it is given
+        // unless the caller of an unsafe function promises the same, and the slot's memory is freed
+        // only after the value's drop.
+        unsafe { Pin::new_unchecked(&**self) }
     }
 
     /// The value, pinned, if there is no other reference to the slot.
     #[inline]
-    pub fn pin_get_mut(&mut self) -> Option<Pin<&mut T>>
-    where
-        T: Unpin,
-    {
-        self.get_mut().map(Pin::new)
+    pub fn pin_get_mut(&mut self) -> Option<Pin<&mut T>> {
+        // SAFETY: as in `get_mut` and `pin`.
+        self.is_only()
+            .then(|| unsafe { Pin::new_unchecked(self.get_mut_unchecked()) })
     }
 
     /// Pins the value, if there is no other reference to the slot. Owners cloned from the result
@@ -206,7 +205,10 @@ impl<T, A: Alloc<Item = RcInner<T>>> RcSlot<T, A> {
 
     /// The value, if there is no other reference to the slot.
     #[inline]
-    pub fn get_mut(&mut self) -> Option<&mut T> {
+    pub fn get_mut(&mut self) -> Option<&mut T>
+    where
+        T: Unpin,
+    {
         // SAFETY: this only reference is borrowed as long as the result is used.
         self.is_only().then(|| unsafe { self.get_mut_unchecked() })
     }
@@ -214,7 +216,8 @@ impl<T, A: Alloc<Item = RcInner<T>>> RcSlot<T, A> {
     /// The value, for changing it.
     ///
     /// # Safety
-    /// There is no other reference to the value as long as this one is used.
+    /// There is no other reference to the value as long as this one is used. A value that is not
+    /// `Unpin` is not moved.
     #[inline]
     #[allow(clippy::mut_from_ref)] // the caller promises it
     pub unsafe fn get_mut_unchecked(&self) -> &mut T {
@@ -225,7 +228,10 @@ impl<T, A: Alloc<Item = RcInner<T>>> RcSlot<T, A> {
     /// The raw slot, if there is no other reference to it; otherwise this owner is dropped. No
     /// owner is counted for the value in the raw slot: freeing the slot does not drop it.
     #[inline]
-    pub fn into_slot(self) -> Option<Slot<RcInner<T>>> {
+    pub fn into_slot(self) -> Option<Slot<RcInner<T>>>
+    where
+        T: Unpin,
+    {
         if !self.is_only() {
             return None;
         }
@@ -294,7 +300,7 @@ impl<T, A: Alloc<Item = RcInner<T>>> RcSlot<T, A> {
     }
 }
 
-impl<T: Clone, A: UnboundedAlloc<Item = RcInner<T>>> RcSlot<T, A> {
+impl<T: Clone + Unpin, A: UnboundedAlloc<Item = RcInner<T>>> RcSlot<T, A> {
     /// The value, for changing it. If there is another reference, the value is cloned into a slot
     /// of its own first.
     #[inline]
@@ -307,7 +313,7 @@ impl<T: Clone, A: UnboundedAlloc<Item = RcInner<T>>> RcSlot<T, A> {
     }
 }
 
-impl<T: Clone, A: BoundedAlloc<Item = RcInner<T>>> RcSlot<T, A> {
+impl<T: Clone + Unpin, A: BoundedAlloc<Item = RcInner<T>>> RcSlot<T, A> {
     /// The value, for changing it. If there is another reference, the value is cloned into a slot
     /// of its own first.
     ///

@@ -6,7 +6,7 @@
 mod boxed;
 mod counted;
 
-pub use boxed::BoxSlot;
+pub use boxed::{BoxSlot, PinnedSlot};
 pub use counted::{RcSlot, WeakSlot};
 pub use slabyard::{Full, LocalStatic};
 
