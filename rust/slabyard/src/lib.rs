@@ -156,7 +156,8 @@ pub use full::Full;
 #[cfg(feature = "std")]
 pub use handle::SparseSecondaryMap;
 pub use handle::{
-    DefaultKey, HandleMap, HandleMapBuilder, Key, LocalHandleMap, RawKey, SecondaryMap, TakeError,
+    DefaultKey, GetError, HandleMap, HandleMapBuilder, Key, LocalHandleMap, RawKey, SecondaryMap,
+    TakeError,
 };
 pub use limit::{memory_used, Limit, LimitError};
 #[cfg(feature = "std")]
