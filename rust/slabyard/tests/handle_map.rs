@@ -321,7 +321,7 @@ fn a_value_with_all_guards_is_still_visited() {
     assert_eq!(map.try_get(key).err(), Some(GetError::TooManyGuards));
     assert!(HandleMap::try_get_owned(&map, key).is_err());
     assert!(catch_unwind(AssertUnwindSafe(|| map.get(key))).is_err());
-    assert!(catch_unwind(AssertUnwindSafe(|| guards[0].clone())).is_err());
+    assert!(catch_unwind(AssertUnwindSafe(|| Ref::clone(&guards[0]))).is_err());
     let mut seen = 0;
     map.for_each(|_, value| seen += value.0);
     assert_eq!((seen, map.iter().count(), map.keys().count()), (1, 1, 1));
@@ -377,7 +377,7 @@ fn clear_removes_what_drops_insert() {
         let count = Arc::new(AtomicUsize::new(0));
         map.insert(Parent(&*map, children, count.clone()));
         map.clear(); // ends, however many children there are
-        assert!(drops(&count) >= 3 + 1);
+        assert!(drops(&count) > 3);
         assert_eq!(map.is_empty(), children == 3);
     }
 }
@@ -396,7 +396,7 @@ fn the_drop_of_a_map_drops_what_drops_insert() {
             (*map).insert(Parent(map, children, count.clone()));
             drop(Box::from_raw(map));
         }
-        assert!(drops(&count) >= 3 + 1);
+        assert!(drops(&count) > 3);
     }
 }
 
@@ -409,9 +409,10 @@ fn a_guard_of_a_part_keeps_the_whole() {
     let owned = OwnedRef::map(HandleMap::get_owned(&map, key).unwrap(), |it| &it.1);
     let none = Ref::filter_map(map.get(key).unwrap(), |it| it.0.get(3)).unwrap_err();
     let three = OwnedRef::filter_map(OwnedRef::clone(MappedRef::whole(&owned)), |it| it.0.get(2));
-    let first = MappedRef::map(list.clone(), |it| &it[0]);
+    let first = Ref::map(Ref::clone(MappedRef::whole(&list)), |it| &it.0[0]);
+    let first = MappedRef::map(first, |it| it);
     assert!(Ref::key(MappedRef::whole(&first)) == key && map.remove(key));
-    drop((list, none.clone(), none));
+    drop((list, Ref::clone(&none), none));
     assert_eq!((*first, *three.unwrap(), owned.0), (1, 3, 4));
     drop(first);
     assert_eq!(drops(&count), 0);
@@ -425,7 +426,7 @@ fn a_clone_of_a_guard_is_counted() {
     let key = map.insert(Counted(1, count.clone()));
     let guard = map.get(key).unwrap();
     map.remove(key);
-    let other = guard.clone();
+    let other = Ref::clone(&guard);
     drop(guard);
     assert_eq!((other.0, drops(&count)), (1, 0));
     drop(other);

@@ -80,6 +80,20 @@ impl<'a, T, K: Key> Ref<'a, T, K> {
         raw_key(this.map.cache(), this.word).into()
     }
 
+    /// Another guard of the value, also if it was removed. It is called as `Ref::clone(&guard)`,
+    /// because `guard.clone()` clones the value.
+    ///
+    /// # Panics
+    /// As [`HandleMap::get`].
+    #[allow(clippy::should_implement_trait)]
+    #[track_caller]
+    pub fn clone(this: &Self) -> Self {
+        if !word::pin_again(this.word) {
+            too_many_guards::<T>();
+        }
+        Self { ..*this }
+    }
+
     /// A guard of a part of the value.
     ///
     /// ```
@@ -108,20 +122,6 @@ impl<'a, T, K: Key> Ref<'a, T, K> {
             Some(part) => Ok(MappedRef::new(part, this)),
             None => Err(this),
         }
-    }
-}
-
-impl<T, K: Key> Clone for Ref<'_, T, K> {
-    /// Another guard of the value, also if it was removed.
-    ///
-    /// # Panics
-    /// As [`HandleMap::get`].
-    #[track_caller]
-    fn clone(&self) -> Self {
-        if !word::pin_again(self.word) {
-            too_many_guards::<T>();
-        }
-        Self { ..*self }
     }
 }
 
@@ -199,6 +199,23 @@ impl<T, K: Key> OwnedRef<T, K> {
         raw_key(this.map.cache(), this.word()).into()
     }
 
+    /// Another guard of the value, also if it was removed. It is called as
+    /// `OwnedRef::clone(&guard)`, because `guard.clone()` clones the value.
+    ///
+    /// # Panics
+    /// As [`HandleMap::get`].
+    #[allow(clippy::should_implement_trait)]
+    #[track_caller]
+    pub fn clone(this: &Self) -> Self {
+        if !word::pin_again(this.word()) {
+            too_many_guards::<T>();
+        }
+        Self {
+            map: Arc::clone(&this.map),
+            ..*this
+        }
+    }
+
     /// The map of the value.
     pub fn owner(this: &Self) -> &Arc<HandleMap<T, K>> {
         &this.map
@@ -222,23 +239,6 @@ impl<T, K: Key> OwnedRef<T, K> {
         match part(&this).map(NonNull::from) {
             Some(part) => Ok(MappedRef::new(part, this)),
             None => Err(this),
-        }
-    }
-}
-
-impl<T, K: Key> Clone for OwnedRef<T, K> {
-    /// Another guard of the value, also if it was removed.
-    ///
-    /// # Panics
-    /// As [`HandleMap::get`].
-    #[track_caller]
-    fn clone(&self) -> Self {
-        if !word::pin_again(self.word()) {
-            too_many_guards::<T>();
-        }
-        Self {
-            map: Arc::clone(&self.map),
-            ..*self
         }
     }
 }
@@ -297,20 +297,6 @@ impl<U: ?Sized, G> MappedRef<U, G> {
     #[inline]
     pub fn map<V: ?Sized>(this: Self, part: impl FnOnce(&U) -> &V) -> MappedRef<V, G> {
         MappedRef::new(part(&this).into(), this.whole)
-    }
-}
-
-impl<U: ?Sized, G: Clone> Clone for MappedRef<U, G> {
-    /// Another guard of the part.
-    ///
-    /// # Panics
-    /// As the clone of the guard of the whole value.
-    #[track_caller]
-    fn clone(&self) -> Self {
-        Self {
-            whole: self.whole.clone(),
-            ..*self
-        }
     }
 }
 
