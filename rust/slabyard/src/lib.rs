@@ -120,6 +120,7 @@ mod full;
 pub mod guide {}
 pub mod handle;
 pub mod home;
+mod in_place;
 mod limit;
 #[cfg(feature = "std")]
 pub mod local;
@@ -159,13 +160,14 @@ pub use handle::{
     DefaultKey, GetError, HandleMap, HandleMapBuilder, Key, LocalHandleMap, RawKey, SecondaryMap,
     TakeError,
 };
+pub use in_place::Zeroable;
 pub use limit::{memory_used, Limit, LimitError};
 #[cfg(feature = "std")]
 pub use local::LocalStatic;
 pub use options::{get_option, options, set_options, OptionError, OptionInfo};
 pub use pinned::{Pinned, PinnedSlot};
 pub use pool::Pool;
-pub use rc::{Borrowed, RcPool, RcSlot, Ref, RefMut, Shared, Weak, WeakSlot};
+pub use rc::{Borrowed, RcPool, RcSlot, RcVacant, Ref, RefMut, Shared, Weak, WeakSlot};
 pub use reclaim::{
     enter_sandbox, set_decay, start_maintenance, stop_maintenance, thread_flush, thread_idle, trim,
     trim_some, verify,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use slabyard::handle::{MappedRef, OwnedRef, Ref};
-use slabyard::{DefaultKey, GetError, HandleMap, RawKey, TakeError};
+use slabyard::{CreateError, DefaultKey, GetError, HandleMap, RawKey, TakeError};
 
 /// Counts its drops, and has a number, so that a test knows which value was dropped.
 #[derive(Debug)]
@@ -442,4 +442,13 @@ fn a_map_is_made_of_values() {
     all.sort_unstable();
     assert!(all.into_iter().eq((0..150).map(|it| it * 2)));
     assert!(map.keys().all(|key| map.contains(key)));
+}
+
+#[test]
+fn an_exact_limit_needs_a_limit() {
+    let exact = HandleMap::<u8>::builder().exact().build();
+    assert_eq!(exact.err(), Some(CreateError::Unsupported));
+    let cache = slabyard::Cache::<u8>::builder().exact().build();
+    assert_eq!(cache.err(), Some(CreateError::Unsupported));
+    assert!(HandleMap::<u8>::builder().exact().limit(1).build().is_ok());
 }

@@ -135,6 +135,10 @@ impl<T> Cache<T> {
     /// Puts the value that the function returns into the cache, as [`CacheVacant::write_with`]
     /// does. If the function panics, the cache stays unchanged.
     ///
+    /// The value is returned on the stack first, unless the compiler avoids it. For a value that is
+    /// larger than the stack, use [`claim`](Self::claim) and [`CacheVacant::fill_with`] or
+    /// [`CacheVacant::zeroed`].
+    ///
     /// # Panics
     /// As [`insert`](Cache::insert).
     #[inline]

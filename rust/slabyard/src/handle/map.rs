@@ -211,7 +211,9 @@ impl<T, K: Key> HandleMap<T, K> {
     }
 
     /// Inserts the value that `make` makes from its own key. If `make` panics, the map stays
-    /// unchanged, and the key stays invalid.
+    /// unchanged, and the key stays invalid. For a value that is larger than the stack, use
+    /// [`vacant_entry`](Self::vacant_entry) and [`VacantEntry::fill_with`] or
+    /// [`VacantEntry::zeroed`].
     ///
     /// # Panics
     /// If there is no room.
