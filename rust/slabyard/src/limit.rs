@@ -35,8 +35,12 @@ type Callback = Box<dyn Fn(usize) + Send + Sync>;
 
 impl Limit {
     /// No limit.
-    pub fn new() -> Self {
-        Self::default()
+    pub const fn new() -> Self {
+        Limit {
+            hard: 0,
+            soft: 0,
+            callback: None,
+        }
     }
 
     /// The hard limit. If an allocation would exceed it, free memory is collected and the callback,

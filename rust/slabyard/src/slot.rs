@@ -34,8 +34,8 @@ pub type Slot<'p, T> = Owned<T, In<'p>>;
 ///
 /// ```
 /// let pool = slabyard::Pool::bounded(1);
-/// let vacant = pool.vacant().unwrap();
-/// assert!(pool.vacant().is_none());
+/// let vacant = pool.claim().unwrap();
+/// assert!(pool.claim().is_none());
 /// let slot = vacant.write([7u64; 512]);
 /// assert_eq!(slot[511], 7);
 /// ```
@@ -73,7 +73,7 @@ impl<T, H: Home> Claim<T, H> {
     ///
     /// ```
     /// # let pool = slabyard::Pool::<[u8; 4096]>::bounded(1);
-    /// let mut vacant = pool.vacant().unwrap();
+    /// let mut vacant = pool.claim().unwrap();
     /// let bytes = vacant.as_uninit();
     /// bytes.write([0; 4096]);
     /// // SAFETY: all of it was written.
@@ -110,7 +110,7 @@ impl<E, const N: usize, H: Home> Claim<[E; N], H> {
     ///
     /// ```
     /// let pool = slabyard::Pool::bounded(1);
-    /// let squares = pool.vacant().unwrap().fill_with(|i| i * i);
+    /// let squares = pool.claim().unwrap().fill_with(|i| i * i);
     /// assert_eq!(*squares, [0, 1, 4, 9, 16]);
     /// ```
     #[inline]

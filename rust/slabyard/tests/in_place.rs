@@ -1,9 +1,7 @@
 //! Values that are larger than the stack are made where they stay, in builds with and without
 //! optimization.
 
-use slabyard::{
-    BytePool, Cache, CacheVacant, Counted, HandleMap, Pool, RcPool, StaticCache, Zeroable,
-};
+use slabyard::{BytePool, Cache, CacheVacant, Counted, HandleMap, Pool, RcPool, Zeroable};
 
 const STACK: usize = 256 << 10;
 const LARGE: usize = if cfg!(miri) { 1 << 10 } else { 1 << 20 };
@@ -87,14 +85,14 @@ fn in_maps() {
 fn in_pools() {
     on_a_small_stack(|| {
         let pool = Pool::<Large>::bounded(2);
-        is_filled(&pool.vacant().unwrap().fill_with(number));
-        is_zero(&pool.vacant().unwrap().zeroed());
+        is_filled(&pool.claim().unwrap().fill_with(number));
+        is_zero(&pool.claim().unwrap().zeroed());
         let bytes = BytePool::<{ size_of::<Large>() }>::bounded(1);
-        is_filled(&bytes.vacant::<Large>().unwrap().fill_with(number));
-        is_zero(&bytes.vacant::<Large>().unwrap().zeroed());
+        is_filled(&bytes.claim::<Large>().unwrap().fill_with(number));
+        is_zero(&bytes.claim::<Large>().unwrap().zeroed());
         let counted = RcPool::<Large>::bounded(1);
-        is_filled(&counted.vacant().unwrap().fill_with(number).borrow());
-        is_zero(&counted.vacant().unwrap().zeroed().clone().borrow());
+        is_filled(&counted.claim().unwrap().fill_with(number).borrow());
+        is_zero(&counted.claim().unwrap().zeroed().clone().borrow());
     });
 }
 
@@ -134,7 +132,7 @@ fn a_panic_drops_what_was_made() {
     }));
     assert!(made.is_err());
     let made = catch_unwind(AssertUnwindSafe(|| {
-        counted.vacant().map(|it| it.fill_with(three))
+        counted.claim().map(|it| it.fill_with(three))
     }));
     assert!(made.is_err());
     assert_eq!(Rc::strong_count(&token), 1);
@@ -167,7 +165,7 @@ fn piece_by_piece() {
     assert_eq!(*map.get(key).unwrap(), [1, 2, 3, 4]);
 
     let pool = RcPool::<u32>::bounded(1);
-    let mut vacant = pool.vacant().unwrap();
+    let mut vacant = pool.claim().unwrap();
     vacant.as_uninit().write(7);
     // SAFETY: the value was written.
     assert_eq!(*unsafe { vacant.assume_init() }.borrow(), 7);

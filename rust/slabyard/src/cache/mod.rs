@@ -29,6 +29,7 @@ mod checks;
 mod counts;
 pub(crate) mod shared;
 pub(crate) mod statics;
+pub(crate) mod unsized_box;
 mod vacant;
 
 use core::marker::PhantomData;
@@ -190,6 +191,11 @@ impl<T> Cache<T> {
     /// Statistics: where the memory is, and how often slow paths ran.
     pub fn stats(&self) -> CacheStats {
         CacheStats::of(self.owned.0)
+    }
+
+    #[inline]
+    pub(crate) fn raw(&self) -> raw::RawCache {
+        self.owned.0
     }
 
     #[cfg(not(miri))]

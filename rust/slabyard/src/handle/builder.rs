@@ -31,7 +31,7 @@ pub struct HandleMapBuilder<T, K: Key = super::DefaultKey> {
 }
 
 impl<T, K: Key> HandleMapBuilder<T, K> {
-    pub(super) fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self {
             name: None,
             limit: 0,

@@ -151,7 +151,7 @@ impl<T, K: Key> HandleMap<T, K> {
     }
 
     /// Starts the settings of a map with a name or a limit.
-    pub fn builder() -> HandleMapBuilder<T, K> {
+    pub const fn builder() -> HandleMapBuilder<T, K> {
         HandleMapBuilder::new()
     }
 

@@ -74,6 +74,7 @@ mod key;
 mod local;
 mod map;
 mod secondary;
+mod secondary_entry;
 #[cfg(feature = "serde")]
 mod serial;
 #[cfg(feature = "std")]
@@ -94,13 +95,17 @@ pub use entry::VacantEntry;
 pub use guard::{MappedRef, OwnedRef, Ref};
 pub use key::{DefaultKey, Key, RawKey};
 pub use local::{
-    Drain as LocalDrain, Iter as LocalIter, IterMut as LocalIterMut, Keys as LocalKeys,
-    LocalHandleMap, LocalVacantEntry, Values as LocalValues, ValuesMut as LocalValuesMut,
+    Drain as LocalDrain, IntoIter as LocalIntoIter, Iter as LocalIter, IterMut as LocalIterMut,
+    Keys as LocalKeys, LocalHandleMap, LocalVacantEntry, Values as LocalValues,
+    ValuesMut as LocalValuesMut,
 };
 pub use map::{GetError, HandleMap, TakeError};
-pub use secondary::SecondaryMap;
+pub use secondary::{Iter as SecondaryIter, IterMut as SecondaryIterMut, SecondaryMap};
+pub use secondary_entry::{EmptyEntry, Entry, OccupiedEntry, Secondary};
 #[cfg(feature = "serde")]
 pub use serial::Restored;
 #[cfg(feature = "std")]
-pub use sparse::SparseSecondaryMap;
+pub use sparse::{
+    Iter as SparseSecondaryIter, IterMut as SparseSecondaryIterMut, SparseSecondaryMap,
+};
 pub use walk::{Drain, Iter, IterMut};

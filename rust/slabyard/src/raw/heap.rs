@@ -54,12 +54,8 @@ mod backend {
 
     #[cfg(not(feature = "dlopen"))]
     fn be_the_allocator() {
-        extern "C" {
-            /// A function of the library's own (`watch/options.h`).
-            fn sy_options_auto_maintenance();
-        }
         // SAFETY: any thread may call it. It changes words of the library only.
-        unsafe { sy_options_auto_maintenance() }
+        unsafe { sys::sy_options_auto_maintenance() }
     }
 
     /// A plug-in starts no thread in a program that does not know of it.

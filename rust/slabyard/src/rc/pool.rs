@@ -36,7 +36,7 @@ impl<T> RcPool<T> {
     /// Claims a slot, in which a value can be built. `None`: the pool is bounded and full, or there
     /// is no memory.
     #[inline]
-    pub fn vacant(&self) -> Option<RcVacant<'_, T>> {
+    pub fn claim(&self) -> Option<RcVacant<'_, T>> {
         // SAFETY: the objects of this pool are made for nodes of T, which begin with the T.
         unsafe { Claim::take(In::new(&self.memory)) }.map(RcVacant)
     }
@@ -47,7 +47,7 @@ impl<T> RcPool<T> {
     /// [`Full`], with the value: the pool is bounded and full, or there is no memory.
     #[inline]
     pub fn try_insert(&self, value: T) -> Result<RcSlot<'_, T>, Full<T>> {
-        match self.vacant() {
+        match self.claim() {
             Some(vacant) => Ok(vacant.write(value)),
             None => Err(Full(value)),
         }
@@ -71,7 +71,7 @@ impl<T> RcPool<T> {
 ///
 /// ```
 /// let pool = slabyard::RcPool::<[u64; 1 << 20]>::bounded(1);
-/// let table = pool.vacant().unwrap().fill_with(|at| at as u64);
+/// let table = pool.claim().unwrap().fill_with(|at| at as u64);
 /// assert_eq!(table.clone().borrow()[7], 7);
 /// ```
 #[must_use = "a slot that is dropped goes back at once"]
