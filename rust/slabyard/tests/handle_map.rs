@@ -351,8 +351,9 @@ fn walks_leave_out_what_has_every_guard() {
     assert_eq!(drops(&count), 1);
 }
 
-/// A value that inserts another one when it is dropped, as often as its number says.
-struct Parent(*const HandleMap<Parent>, u64, Arc<AtomicUsize>);
+/// A value that inserts another one when it is dropped, as often as its number says. It is large, so
+/// that a slab has few.
+struct Parent(*const HandleMap<Parent>, u64, Arc<AtomicUsize>, [u64; 1024]);
 
 // SAFETY: this thread alone uses the map.
 unsafe impl Send for Parent {}
@@ -365,7 +366,7 @@ impl Drop for Parent {
         if self.1 > 0 {
             // SAFETY: the map lives until the drop of its last value has ended.
             let map = unsafe { &*self.0 };
-            map.insert(Parent(self.0, self.1 - 1, self.2.clone()));
+            map.insert(Parent(self.0, self.1 - 1, self.2.clone(), self.3));
         }
     }
 }
@@ -375,7 +376,7 @@ fn clear_removes_what_drops_insert() {
     for children in [3, u64::MAX] {
         let map = std::mem::ManuallyDrop::new(HandleMap::new());
         let count = Arc::new(AtomicUsize::new(0));
-        map.insert(Parent(&*map, children, count.clone()));
+        map.insert(Parent(&*map, children, count.clone(), [0; 1024]));
         map.clear(); // ends, however many children there are
         assert!(drops(&count) > 3);
         assert_eq!(map.is_empty(), children == 3);
@@ -393,7 +394,7 @@ fn the_drop_of_a_map_drops_what_drops_insert() {
         let count = Arc::new(AtomicUsize::new(0));
         // SAFETY: the map is alive, and dropped once.
         unsafe {
-            (*map).insert(Parent(map, children, count.clone()));
+            (*map).insert(Parent(map, children, count.clone(), [0; 1024]));
             drop(Box::from_raw(map));
         }
         assert!(drops(&count) > 3);
