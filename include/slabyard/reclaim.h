@@ -82,8 +82,9 @@ SY_API void sy_set_decay(uint64_t milliseconds);
 SY_API int sy_maintenance_start(void);
 
 /** Stops the background thread and waits until it has done its last step (the thread itself may end
- * a moment later). Do not call it in a callback of Slabyard or while a thread ends. If a callback
- * calls it on the background thread itself, it does not wait. */
+ * a moment later). With the option `maintenance=auto`, it does not start again by itself. Do not
+ * call it in a callback of Slabyard or while a thread ends. If a callback calls it on the
+ * background thread itself, it does not wait. */
 SY_API void sy_maintenance_stop(void);
 
 /**

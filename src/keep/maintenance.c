@@ -196,8 +196,6 @@ static bool end_thread(void) {
     return ran;
 }
 
-void sy_maintenance_stop(void) { (void)end_thread(); }
-
 static void forget_thread(void) {
     atomic_store(&state, OFF);
     atomic_store(&number, 0);
@@ -216,6 +214,12 @@ static _Atomic uint64_t next_try;     /* time of the next attempt after a failed
 /* A child of vfork shares the parent's memory and must not start a thread for it. In a hook of fork
  * no thread can be started. */
 static bool may_start(void) { return sy_os_is_own_thread() && !sy_lock_is_forking(); }
+
+/* The latest setting applies: after this, the option `auto` does not start the thread again. */
+void sy_maintenance_stop(void) {
+    atomic_store(&waits_for_growth, false);
+    (void)end_thread();
+}
 
 static void try_later(uint64_t now) {
     atomic_store_explicit(&next_try, now + RETRY_NS, memory_order_relaxed);

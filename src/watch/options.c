@@ -339,6 +339,7 @@ typedef struct settings {
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_OPTIONS);
 static settings current; /* guarded by the lock, as is `waiting` */
 static uint64_t waiting; /* a bit for each row that was set and not yet taken by its layer */
+static uint64_t chosen;  /* a bit for each row that SLABYARD or the program has set */
 static _Atomic bool loaded;
 static _Atomic(void (*)(void)) on_change;
 
@@ -592,7 +593,8 @@ void sy_options_load(void) {
         sy_os_note_stderr();
         set_initial(&current);
         set_all(&current, defaults, &waiting);
-        if (text) fine = set_all(&current, text, &waiting);
+        if (text) fine = set_all(&current, text, &chosen);
+        waiting |= chosen;
         publish();
         help = is_on(HELP);
         atomic_store_explicit(&loaded, true, memory_order_release);
@@ -600,6 +602,24 @@ void sy_options_load(void) {
     sy_lock_release(&lock);
     if (first && !fine) tell_problems(text);
     if (help) tell_help();
+}
+
+static void tell_change(void) {
+    void (*changed)(void) = atomic_load(&on_change);
+    if (changed) changed();
+}
+
+void sy_options_auto_maintenance(void) {
+    sy_options_load();
+    sy_lock_acquire(&lock);
+    uint64_t bit = UINT64_C(1) << MAINTENANCE;
+    bool free_to_choose = !(chosen & bit);
+    if (free_to_choose) {
+        current.value[MAINTENANCE] = SY_MAINTENANCE_AUTO;
+        waiting |= bit;
+    }
+    sy_lock_release(&lock);
+    if (free_to_choose) tell_change();
 }
 
 /* ---- public functions ---- */
@@ -617,13 +637,13 @@ int sy_set_options(const char *text) {
     bool fine = set_all(&draft, text, &said);
     if (fine) {
         current = draft;
+        chosen |= said;
         waiting |= said;
         publish();
     }
     sy_lock_release(&lock);
     if (!fine) errno = EINVAL;
-    void (*changed)(void) = atomic_load(&on_change);
-    if (fine && changed) changed();
+    if (fine) tell_change();
     return fine ? 0 : -1;
 }
 

@@ -75,6 +75,11 @@ extern SY_HIDDEN sy_options sy_options_now;
  * it holds no lock of rank SY_RANK_OPTIONS. errno is kept. */
 void sy_options_load(void);
 
+/* Makes `maintenance=auto` the default, as it is the drop-in malloc's. If SLABYARD or the program
+ * has set the option, nothing changes. The Rust crate calls it when it serves the first allocation
+ * of a program whose allocator it is; the library may have started before. */
+void sy_options_auto_maintenance(void);
+
 /* Whether the option `only` matches a cache of this name. It has names with * and ?, and + between
  * them. */
 bool sy_options_mean(const char *cache);

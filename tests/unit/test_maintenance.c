@@ -19,6 +19,7 @@
 #include "os/start.h"
 #include "support/ages.h"
 #include "support/sanitized.h"
+#include "watch/options.h"
 
 /* Uses the real clock. */
 static int begin_in_real_time(void **state) {
@@ -159,6 +160,30 @@ static void auto_starts_it_in_an_allocation(void **state) {
     assert_true(sy_maintenance_runs());
     assert_int_equal(sy_set_options("maintenance=no"), 0);
     sy_free(large);
+}
+
+/* The default of a program whose allocator is the Rust crate's. */
+static void be_grown_by_default(void *nothing) {
+    (void)nothing;
+    sy_set_decay(1000);
+    sy_options_auto_maintenance();
+    void *large = sy_malloc(GROWN);
+    look_a_few_times();
+    must(sy_maintenance_runs());
+    sy_maintenance_stop(); /* the latest setting applies */
+    look_a_few_times();
+    must(!sy_maintenance_runs());
+    must(sy_set_options("maintenance=no") == 0);
+    sy_options_auto_maintenance();
+    look_a_few_times();
+    must(!sy_maintenance_runs());
+    sy_free(large);
+}
+
+static void a_default_leaves_what_the_program_said(void **state) {
+    (void)state;
+    if (SANITIZED) skip(); /* ThreadSanitizer ends a child that starts threads */
+    assert_int_equal(in_child(be_grown_by_default, NULL), 0);
 }
 
 static size_t starts_of_frees(void *freed[], size_t count) {
@@ -500,6 +525,7 @@ int main(void) {
     /* The very first call into the library. */
     if (in_child(have_a_child_at_once, (void *)(uintptr_t)be_that_child) != 0) return 1;
     const struct CMUnitTest tests[] = {
+        REAL(a_default_leaves_what_the_program_said), /* first: nothing has set the option yet */
         REAL(it_gives_back_what_nobody_uses),
         REAL(start_and_stop_may_be_said_twice),
         REAL(a_thread_that_cannot_be_had_is_said),

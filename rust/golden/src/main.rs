@@ -7,7 +7,7 @@
 
 use bumpalo::Bump;
 use core::arch::asm;
-use slabyard::{Arena, Cache, HandleMap, LocalHandleMap, Pool, StaticCache};
+use slabyard::{Arena, Cache, HandleMap, LocalHandleMap, Pool};
 use slotmap::{DefaultKey, SlotMap};
 
 /// One word, so that the path is counted and not the writing of the object.

@@ -125,6 +125,12 @@ impl Map {
         }
     }
 
+    /// As `word::pin_again`; the number of guards has no limit here.
+    pub fn pin_again(&self) {
+        let before = self.word.fetch_add(PIN, Ordering::Relaxed);
+        assert_ne!(before & PINS, 0, "a guard is cloned");
+    }
+
     /// Reads the value through a guard.
     pub fn read(&self) -> u64 {
         self.value.with(|it| {

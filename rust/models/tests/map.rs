@@ -86,6 +86,33 @@ fn key_told(rules: Rules) {
     });
 }
 
+/// A guard is cloned, and its clone goes to another thread, while the value is removed.
+#[test]
+fn a_clone_of_a_guard_keeps_the_value() {
+    loom::model(|| {
+        let map = Arc::new(Map::new(RULES));
+        let key = map.insert(1).unwrap();
+        let remover = {
+            let map = map.clone();
+            thread::spawn(move || assert_ne!(map.remove(key), Removal::Stale))
+        };
+        if map.pin(key) {
+            map.pin_again();
+            let reader = {
+                let map = map.clone();
+                thread::spawn(move || {
+                    assert_eq!(map.read(), 1);
+                    map.unpin();
+                })
+            };
+            map.unpin();
+            reader.join().unwrap();
+        }
+        remover.join().unwrap();
+        assert_eq!(map.drops.load(Ordering::Relaxed), 1);
+    });
+}
+
 #[test]
 fn a_value_is_dropped_after_its_guard() {
     guards_beside_remove(RULES, 1);

@@ -43,3 +43,13 @@ extern "C" {
     /// `visit` may be called with `arg`.
     pub fn sy_each_option(visit: sy_option_visit, arg: *mut c_void) -> c_int;
 }
+
+extern "C" {
+    /// Makes `maintenance=auto` the default, for a program whose allocator this is. It is a function
+    /// of the library's own (`watch/options.h`).
+    ///
+    /// # Safety
+    /// None: any thread may call it.
+    #[doc(hidden)]
+    pub fn sy_options_auto_maintenance();
+}

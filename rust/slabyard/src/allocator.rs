@@ -21,6 +21,23 @@ use crate::raw::heap;
 /// With the feature `allocator-api2`, it also implements `allocator_api2::alloc::Allocator`, for
 /// single containers.
 ///
+/// # Unused memory returns by itself
+///
+/// As the allocator of a program, it has the default `maintenance=auto`, as the drop-in `malloc`
+/// does: the allocation that finds 16 MiB in use starts a background thread, which returns memory
+/// that has not been used for a second. So a server gives its spike back even when it only serves
+/// a few requests. The thread blocks all signals and never keeps the process alive. The child of a
+/// fork starts its own.
+///
+/// Say `SLABYARD=maintenance=no`, or call `set_options("maintenance=no")` or
+/// [`stop_maintenance`](crate::stop_maintenance), if the program must have no such thread: for
+/// system calls that need a process with one thread (`unshare(CLONE_NEWUSER)`), and before a filter
+/// for system calls ([`enter_sandbox`](crate::enter_sandbox)). Threads then return memory on slow
+/// paths, and a program that never takes one keeps its memory. With the feature `dlopen`, no thread
+/// starts by itself.
+///
+/// # Layouts
+///
 /// All alignments are supported. If memory is freed that is not the heap's, this is reported at
 /// once. The same holds for a free with a size of another size class, unless the alignment is above
 /// 16. Thread rule: all functions may be called from any thread.
@@ -31,7 +48,7 @@ pub struct Slabyard;
 unsafe impl GlobalAlloc for Slabyard {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        heap::alloc(layout)
+        heap::alloc_for_program(layout)
     }
 
     #[inline]

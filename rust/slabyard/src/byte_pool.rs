@@ -45,7 +45,7 @@ impl<const N: usize, const ALIGN: usize> BytePool<N, ALIGN> {
     /// Claims a slot, in which a value can be built. `None`: the pool is bounded and full, or there
     /// is no memory.
     #[inline(always)]
-    pub fn vacant<T>(&self) -> Option<Vacant<'_, T>> {
+    pub fn claim<T>(&self) -> Option<Vacant<'_, T>> {
         const {
             assert!(size_of::<T>() <= N, "the type is larger than the slots");
             assert!(
@@ -63,7 +63,7 @@ impl<const N: usize, const ALIGN: usize> BytePool<N, ALIGN> {
     /// [`Full`], with the value: the pool is bounded and full, or there is no memory.
     #[inline]
     pub fn try_insert<T>(&self, value: T) -> Result<ByteSlot<'_, T>, Full<T>> {
-        match self.vacant() {
+        match self.claim() {
             Some(vacant) => Ok(vacant.write(value)),
             None => Err(Full(value)),
         }
@@ -76,7 +76,7 @@ impl<const N: usize, const ALIGN: usize> BytePool<N, ALIGN> {
     #[inline]
     #[track_caller]
     pub fn insert<T>(&self, value: T) -> ByteSlot<'_, T> {
-        match self.vacant() {
+        match self.claim() {
             Some(vacant) => vacant.write(value),
             None => no_room(),
         }

@@ -33,6 +33,7 @@
 //! | several owners on one thread | [`RcPool`], [`bounded_rc_allocator!`], [`unbounded_rc_allocator!`] | one at a time, or a pool in each | the same; counts are plain |
 //! | objects that any thread makes, sends and drops | [`Cache`], with [`CacheBox`] | all | a compare, a load and a store |
 //! | the same by name, with boxes of 8 bytes | [`static_cache!`], with [`StaticBox`] | all | the same |
+//! | objects of several types behind one trait | [`DynBox`], of caches | all | the same |
 //! | several owners on several threads | [`CacheArc`], of a cache of [`Counted`] | all | an atomic a clone, and a drop |
 //! | buffers that keep their capacity, and the like | [`RecycleCache`] | all | as a cache, and `recycle` |
 //! | keys instead of references, used by all threads | [`HandleMap`] | all | a compare-exchange a `get` |
@@ -120,6 +121,7 @@ mod full;
 pub mod guide {}
 pub mod handle;
 pub mod home;
+mod in_place;
 mod limit;
 #[cfg(feature = "std")]
 pub mod local;
@@ -150,21 +152,24 @@ pub use byte_pool::{BytePool, ByteSlot};
 pub use cache::boxed::{CacheBox, ObjectBox};
 pub use cache::shared::{CacheArc, CacheWeak, Counted, ObjectArc, ObjectWeak};
 pub use cache::statics::{StaticArc, StaticBox, StaticCache, StaticState, StaticWeak};
+pub use cache::unsized_box::DynBox;
 pub use cache::{Cache, CacheBuilder, CacheHome, CacheVacant, Checks, CreateError};
 pub use epoch::Epoch;
 pub use full::Full;
 #[cfg(feature = "std")]
 pub use handle::SparseSecondaryMap;
 pub use handle::{
-    DefaultKey, HandleMap, HandleMapBuilder, Key, LocalHandleMap, RawKey, SecondaryMap, TakeError,
+    DefaultKey, GetError, HandleMap, HandleMapBuilder, Key, LocalHandleMap, RawKey, SecondaryMap,
+    TakeError,
 };
+pub use in_place::Zeroable;
 pub use limit::{memory_used, Limit, LimitError};
 #[cfg(feature = "std")]
 pub use local::LocalStatic;
 pub use options::{get_option, options, set_options, OptionError, OptionInfo};
 pub use pinned::{Pinned, PinnedSlot};
 pub use pool::Pool;
-pub use rc::{Borrowed, RcPool, RcSlot, Ref, RefMut, Shared, Weak, WeakSlot};
+pub use rc::{Borrowed, RcPool, RcSlot, RcVacant, Ref, RefMut, Shared, Weak, WeakSlot};
 pub use reclaim::{
     enter_sandbox, set_decay, start_maintenance, stop_maintenance, thread_flush, thread_idle, trim,
     trim_some, verify,

@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use core::ffi::c_void;
 use core::ptr::null_mut;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 /// The number of bytes that the process may use for slabs and large objects. Tables of the library
 /// and free units of its chunks do not count.
@@ -34,8 +35,12 @@ type Callback = Box<dyn Fn(usize) + Send + Sync>;
 
 impl Limit {
     /// No limit.
-    pub fn new() -> Self {
-        Self::default()
+    pub const fn new() -> Self {
+        Limit {
+            hard: 0,
+            soft: 0,
+            callback: None,
+        }
     }
 
     /// The hard limit. If an allocation would exceed it, free memory is collected and the callback,
@@ -59,39 +64,117 @@ impl Limit {
         }
     }
 
-    /// Sets the limit, which replaces the previous one. Memory of callbacks is never freed, because
-    /// a thread may be running one: do not call this for every request.
+    /// Sets the limit, which replaces the previous one. The previous callback is dropped, or, if a
+    /// thread is running one, by the next call that finds none running.
     pub fn set(self) -> Result<(), LimitError> {
         if self.hard > 0 && self.soft > self.hard {
             return Err(LimitError);
         }
-        let arg: *mut c_void = match self.callback {
-            Some(callback) if self.soft > 0 => Box::into_raw(Box::new(callback)).cast(),
-            _ => null_mut(),
-        };
+        let callback = self.callback.filter(|_| self.soft > 0);
         let limit = slabyard_sys::sy_limit {
             hard: self.hard,
             soft: self.soft,
-            callback: if arg.is_null() { None } else { Some(call) },
-            arg,
+            callback: callback.is_some().then_some(call),
+            arg: null_mut(),
             reserved: [0; 4],
         };
+        let new = callback.map_or(null_mut(), |callback| {
+            let next = null_mut();
+            Box::into_raw(Box::new(Set { callback, next }))
+        });
+        let setting = Setting::begin();
+        let old = CURRENT.swap(new, Ordering::SeqCst);
         // SAFETY: a valid limit, whose callback may be called by any thread, at any time.
-        if unsafe { slabyard_sys::sy_set_limit(&limit) } == 0 {
-            return Ok(());
-        }
-        if !arg.is_null() {
-            // SAFETY: the pointer came from a box, and was not set.
-            drop(unsafe { Box::from_raw(arg.cast::<Callback>()) });
-        }
-        Err(LimitError)
+        let done = unsafe { slabyard_sys::sy_set_limit(&limit) } == 0;
+        let gone = if done {
+            old
+        } else {
+            CURRENT.swap(old, Ordering::SeqCst)
+        };
+        let unused = setting.replace(gone);
+        drop(setting); // callbacks are dropped by code of the program
+                       // SAFETY: no thread can reach them.
+        unsafe { drop_all(unused) };
+        done.then_some(()).ok_or(LimitError)
     }
 }
 
-unsafe extern "C" fn call(arg: *mut c_void, used: usize, _soft: usize) {
-    // SAFETY: set() passed this pointer, which is never freed.
-    let callback = unsafe { &*arg.cast::<Callback>() };
-    callback(used);
+/// A callback that is set, or was.
+struct Set {
+    callback: Callback,
+    /// The next one of [`REPLACED`].
+    next: *mut Set,
+}
+
+/// The callback that is set, or null.
+static CURRENT: AtomicPtr<Set> = AtomicPtr::new(null_mut());
+/// The number of calls that read `CURRENT`, or use what they read.
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+/// Callbacks that were set before, and that a call may still use. Guarded by `SETTING`.
+static REPLACED: AtomicPtr<Set> = AtomicPtr::new(null_mut());
+static SETTING: AtomicBool = AtomicBool::new(false);
+
+/// The right to change the callback. It is held for a few loads and stores of this file, and for
+/// `sy_set_limit`, which calls nothing of the program.
+struct Setting;
+
+impl Setting {
+    fn begin() -> Self {
+        while SETTING.swap(true, Ordering::Acquire) {
+            core::hint::spin_loop();
+        }
+        Self
+    }
+
+    /// Keeps a callback that is no longer set. Returns all those that no call uses any more.
+    ///
+    /// Sequentially consistent: a call counts itself, and then reads `CURRENT`. Here `CURRENT` was
+    /// changed, and then the calls are read. If there are none, later calls read the new callback.
+    fn replace(&self, gone: *mut Set) -> *mut Set {
+        let before = REPLACED.load(Ordering::Relaxed);
+        let all = match gone.is_null() {
+            true => before,
+            false => {
+                // SAFETY: a callback that was set, and that only this list has now.
+                unsafe { (*gone).next = before };
+                gone
+            }
+        };
+        let unused = CALLS.load(Ordering::SeqCst) == 0;
+        REPLACED.store(if unused { null_mut() } else { all }, Ordering::Relaxed);
+        if unused {
+            all
+        } else {
+            null_mut()
+        }
+    }
+}
+
+impl Drop for Setting {
+    fn drop(&mut self) {
+        SETTING.store(false, Ordering::Release);
+    }
+}
+
+/// # Safety
+/// No other code uses the callbacks of this list.
+unsafe fn drop_all(mut list: *mut Set) {
+    while !list.is_null() {
+        // SAFETY: it came from a box, and the list was its only owner.
+        let set = unsafe { Box::from_raw(list) };
+        list = set.next;
+    }
+}
+
+unsafe extern "C" fn call(_arg: *mut c_void, used: usize, _soft: usize) {
+    CALLS.fetch_add(1, Ordering::SeqCst);
+    let set = CURRENT.load(Ordering::SeqCst);
+    if !set.is_null() {
+        // SAFETY: a callback is not dropped while this call is counted. Only `next` may change.
+        let callback = unsafe { &(*set).callback };
+        callback(used);
+    }
+    CALLS.fetch_sub(1, Ordering::SeqCst);
 }
 
 impl core::fmt::Debug for Limit {

@@ -54,7 +54,7 @@ impl<T> Pool<T> {
     /// Claims a slot, in which a value can be built. `None`: the pool is bounded and full, or there
     /// is no memory.
     #[inline(always)]
-    pub fn vacant(&self) -> Option<Vacant<'_, T>> {
+    pub fn claim(&self) -> Option<Vacant<'_, T>> {
         // SAFETY: the objects of this pool are made for T.
         unsafe { Vacant::take(In::new(&self.memory)) }
     }
@@ -65,7 +65,7 @@ impl<T> Pool<T> {
     /// [`Full`], with the value: the pool is bounded and full, or there is no memory.
     #[inline]
     pub fn try_insert(&self, value: T) -> Result<Slot<'_, T>, Full<T>> {
-        match self.vacant() {
+        match self.claim() {
             Some(vacant) => Ok(vacant.write(value)),
             None => Err(Full(value)),
         }
@@ -78,7 +78,7 @@ impl<T> Pool<T> {
     #[inline]
     #[track_caller]
     pub fn insert(&self, value: T) -> Slot<'_, T> {
-        match self.vacant() {
+        match self.claim() {
             Some(vacant) => vacant.write(value),
             None => no_room(),
         }

@@ -89,14 +89,26 @@ pub fn thread_flush() {
     unless_within(|| unsafe { slabyard_sys::sy_thread_flush() }, ());
 }
 
-/// Starts a background thread that returns unused memory; without it, slow paths do this. False:
-/// the system cannot create a thread.
+/// Starts a background thread that returns unused memory, once every decay time. False: the system
+/// cannot create a thread.
+///
+/// Without it, slow paths do this. So a program that allocates nothing, or so little that a thread's
+/// magazines serve it, keeps the memory of an earlier peak. Where [`Slabyard`](crate::Slabyard) is
+/// the global allocator, the thread starts by itself once 16 MiB are in use. Caches and maps start
+/// no thread: a library that uses one must not start a thread in a program that does not know of
+/// it. So a program whose caches or maps shrink calls this once, in `main`.
+///
+/// ```
+/// assert!(slabyard::start_maintenance());
+/// slabyard::stop_maintenance();
+/// ```
 pub fn start_maintenance() -> bool {
     // SAFETY: any thread may call this.
     unsafe { slabyard_sys::sy_maintenance_start() == 0 }
 }
 
-/// Stops the background thread. In a destructor that this thread runs, nothing happens.
+/// Stops the background thread; it does not start by itself again. In a destructor that this thread
+/// runs, nothing happens.
 pub fn stop_maintenance() {
     // SAFETY: this is not called in a destructor that the library runs.
     unless_within(|| unsafe { slabyard_sys::sy_maintenance_stop() }, ());

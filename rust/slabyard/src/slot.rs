@@ -6,6 +6,7 @@
 //! depends on them. [`Home`] is sealed.
 
 use crate::home::{Home, In};
+use crate::in_place::{self, Zeroable};
 use crate::pinned::Pinned;
 use core::borrow::{Borrow, BorrowMut};
 use core::cmp::Ordering;
@@ -28,12 +29,13 @@ pub type Slot<'p, T> = Owned<T, In<'p>>;
 ///
 /// In optimized builds, a value that is written as a struct expression, or by an inlined function,
 /// is built directly in the slot, without a copy on the stack. The result of a call or of a loop is
-/// copied. To avoid this, use [`Claim::fill_with`] or [`Claim::as_uninit`].
+/// copied, and a value that is larger than the stack ends the program. To avoid this, use
+/// [`Claim::fill_with`], [`Claim::zeroed`] or [`Claim::as_uninit`].
 ///
 /// ```
 /// let pool = slabyard::Pool::bounded(1);
-/// let vacant = pool.vacant().unwrap();
-/// assert!(pool.vacant().is_none());
+/// let vacant = pool.claim().unwrap();
+/// assert!(pool.claim().is_none());
 /// let slot = vacant.write([7u64; 512]);
 /// assert_eq!(slot[511], 7);
 /// ```
@@ -71,7 +73,7 @@ impl<T, H: Home> Claim<T, H> {
     ///
     /// ```
     /// # let pool = slabyard::Pool::<[u8; 4096]>::bounded(1);
-    /// let mut vacant = pool.vacant().unwrap();
+    /// let mut vacant = pool.claim().unwrap();
     /// let bytes = vacant.as_uninit();
     /// bytes.write([0; 4096]);
     /// // SAFETY: all of it was written.
@@ -108,29 +110,28 @@ impl<E, const N: usize, H: Home> Claim<[E; N], H> {
     ///
     /// ```
     /// let pool = slabyard::Pool::bounded(1);
-    /// let squares = pool.vacant().unwrap().fill_with(|i| i * i);
+    /// let squares = pool.claim().unwrap().fill_with(|i| i * i);
     /// assert_eq!(*squares, [0, 1, 4, 9, 16]);
     /// ```
     #[inline]
-    pub fn fill_with(self, mut element: impl FnMut(usize) -> E) -> Owned<[E; N], H> {
-        /// Drops the elements written so far if the next call panics.
-        struct Filled<E>(*mut E, usize);
-        impl<E> Drop for Filled<E> {
-            fn drop(&mut self) {
-                let there = core::ptr::slice_from_raw_parts_mut(self.0, self.1);
-                // SAFETY: this number of elements were written, and no other code uses them.
-                unsafe { there.drop_in_place() }
-            }
+    pub fn fill_with(self, element: impl FnMut(usize) -> E) -> Owned<[E; N], H> {
+        // SAFETY: the slot is ours, has room for the array, and all elements are written.
+        unsafe {
+            in_place::fill(self.object, element);
+            self.assume_init()
         }
-        let mut filled = Filled(self.object.as_ptr().cast::<E>(), 0);
-        while filled.1 < N {
-            // SAFETY: the slot has room for N consecutive elements.
-            unsafe { filled.0.add(filled.1).write(element(filled.1)) };
-            filled.1 += 1;
+    }
+}
+
+impl<T: Zeroable, H: Home> Claim<T, H> {
+    /// Makes the value of zeros in the slot.
+    #[inline]
+    pub fn zeroed(self) -> Owned<T, H> {
+        // SAFETY: the slot is ours, and zeros are a value.
+        unsafe {
+            in_place::zero(self.object);
+            self.assume_init()
         }
-        core::mem::forget(filled);
-        // SAFETY: all elements were written.
-        unsafe { self.assume_init() }
     }
 }
 

@@ -93,7 +93,7 @@ fn a_full_cache_gives_the_value_back() {
 fn claimed_room_is_written_or_goes_back() {
     let cache = Cache::<[u64; 8]>::new("claimed");
     let mut vacant = cache.claim().unwrap();
-    let uninit = vacant.as_uninit_mut();
+    let uninit = vacant.as_uninit();
     uninit.write([5; 8]);
     // SAFETY: the object was written.
     let object = unsafe { vacant.assume_init() };

@@ -2,7 +2,7 @@
 //! option.
 #![cfg(not(miri))]
 
-use slabyard::{Cache, Pool, StaticBox, StaticCache};
+use slabyard::{Cache, Pool, StaticBox};
 use std::process::Command;
 
 slabyard::static_cache! {

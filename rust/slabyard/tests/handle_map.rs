@@ -5,10 +5,11 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
-use slabyard::handle::{OwnedRef, Ref};
-use slabyard::{DefaultKey, HandleMap, RawKey, TakeError};
+use slabyard::handle::{MappedRef, OwnedRef, Ref};
+use slabyard::{CreateError, DefaultKey, GetError, HandleMap, RawKey, TakeError};
 
 /// Counts its drops, and has a number, so that a test knows which value was dropped.
+#[derive(Debug)]
 struct Counted(u64, Arc<AtomicUsize>);
 
 impl Drop for Counted {
@@ -259,17 +260,6 @@ fn a_limit_gives_the_value_back() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "slow")]
-fn guards_are_counted_up_to_their_limit() {
-    let map = HandleMap::new();
-    let key: DefaultKey = map.insert(1);
-    let guards: Vec<_> = (0..65_535).map(|_| map.get(key).unwrap()).collect();
-    assert!(catch_unwind(AssertUnwindSafe(|| map.get(key).is_some())).is_err());
-    drop(guards);
-    assert!(map.get(key).is_some() && map.take(key) == Ok(1));
-}
-
-#[test]
 fn an_owned_guard_holds_the_map() {
     let (map, count) = counted();
     let map = Arc::new(map);
@@ -278,7 +268,7 @@ fn an_owned_guard_holds_the_map() {
     map.remove(key);
     drop(map);
     assert_eq!((drops(&count), guard.0), (0, 1));
-    assert!(OwnedRef::key(&guard) == key && OwnedRef::map(&guard).get(key).is_none());
+    assert!(OwnedRef::key(&guard) == key && OwnedRef::owner(&guard).get(key).is_none());
     drop(guard);
     assert_eq!(drops(&count), 1);
 }
@@ -315,4 +305,151 @@ fn sizes_and_alignments_are_kept() {
     }
     let keys: Vec<DefaultKey> = (0..100).map(|_| empty.insert(())).collect();
     assert!(keys.iter().all(|key| empty.remove(*key)));
+}
+
+/// The number of guards that `get` gives, as the documentation says.
+const GUARDS: usize = 64_512;
+
+/// Walks get guards of a value when the program gets no more, and drop it if its key is removed.
+#[test]
+#[cfg_attr(miri, ignore = "too many guards")]
+fn a_value_with_all_guards_is_still_visited() {
+    let (map, count) = counted();
+    let map = Arc::new(map);
+    let key = map.insert(Counted(1, count.clone()));
+    let mut guards: Vec<_> = (0..GUARDS).map(|_| map.get(key).unwrap()).collect();
+    assert_eq!(map.try_get(key).err(), Some(GetError::TooManyGuards));
+    assert!(HandleMap::try_get_owned(&map, key).is_err());
+    assert!(catch_unwind(AssertUnwindSafe(|| map.get(key))).is_err());
+    assert!(catch_unwind(AssertUnwindSafe(|| Ref::clone(&guards[0]))).is_err());
+    let mut seen = 0;
+    map.for_each(|_, value| seen += value.0);
+    assert_eq!((seen, map.iter().count(), map.keys().count()), (1, 1, 1));
+    map.retain(|_, _| true);
+    assert!(map.contains(key) && guards.pop().is_some());
+    guards.push(map.try_get(key).unwrap());
+    map.retain(|_, _| false);
+    assert!(!map.contains(key) && map.try_get(key).err() == Some(GetError::Stale));
+    assert_eq!((drops(&count), guards[0].0), (0, 1));
+    drop(guards);
+    assert_eq!((drops(&count), map.len()), (1, 0));
+}
+
+/// Walks that keep their guards end without a panic too.
+#[test]
+#[cfg_attr(miri, ignore = "too many guards")]
+fn walks_leave_out_what_has_every_guard() {
+    let (map, count) = counted();
+    map.insert(Counted(1, count.clone()));
+    let guards: Vec<_> = (0..70_000).map_while(|_| map.values().next()).collect();
+    assert_eq!((guards.len(), map.iter().count()), (65_535, 0));
+    map.for_each(|_, _| unreachable!());
+    map.retain(|_, _| unreachable!());
+    map.clear(); // which needs no guard
+    assert_eq!((map.keys().count(), drops(&count)), (0, 0));
+    drop(guards);
+    assert_eq!(drops(&count), 1);
+}
+
+/// A value that inserts another one when it is dropped, as often as its number says. It is large, so
+/// that a slab has few.
+struct Parent(*const HandleMap<Parent>, u64, Arc<AtomicUsize>, [u64; 1024]);
+
+// SAFETY: this thread alone uses the map.
+unsafe impl Send for Parent {}
+// SAFETY: as above.
+unsafe impl Sync for Parent {}
+
+impl Drop for Parent {
+    fn drop(&mut self) {
+        self.2.fetch_add(1, Ordering::SeqCst);
+        if self.1 > 0 {
+            // SAFETY: the map lives until the drop of its last value has ended.
+            let map = unsafe { &*self.0 };
+            map.insert(Parent(self.0, self.1 - 1, self.2.clone(), self.3));
+        }
+    }
+}
+
+#[test]
+fn clear_removes_what_drops_insert() {
+    for children in [3, u64::MAX] {
+        let map = std::mem::ManuallyDrop::new(HandleMap::new());
+        let count = Arc::new(AtomicUsize::new(0));
+        map.insert(Parent(&*map, children, count.clone(), [0; 1024]));
+        map.clear(); // ends, however many children there are
+        assert!(drops(&count) > 3);
+        assert_eq!(map.is_empty(), children == 3);
+    }
+}
+
+#[test]
+#[cfg_attr(
+    miri,
+    ignore = "the value uses the map beside the exclusive borrow of its drop"
+)]
+fn the_drop_of_a_map_drops_what_drops_insert() {
+    for children in [3, u64::MAX] {
+        let map = Box::into_raw(Box::new(HandleMap::new()));
+        let count = Arc::new(AtomicUsize::new(0));
+        // SAFETY: the map is alive, and dropped once.
+        unsafe {
+            (*map).insert(Parent(map, children, count.clone(), [0; 1024]));
+            drop(Box::from_raw(map));
+        }
+        assert!(drops(&count) > 3);
+    }
+}
+
+#[test]
+fn a_guard_of_a_part_keeps_the_whole() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let map = Arc::new(HandleMap::new());
+    let key = map.insert((vec![1, 2, 3], Counted(4, count.clone())));
+    let list = Ref::map(map.get(key).unwrap(), |it| it.0.as_slice());
+    let owned = OwnedRef::map(HandleMap::get_owned(&map, key).unwrap(), |it| &it.1);
+    let none = Ref::filter_map(map.get(key).unwrap(), |it| it.0.get(3)).unwrap_err();
+    let three = OwnedRef::filter_map(OwnedRef::clone(MappedRef::whole(&owned)), |it| it.0.get(2));
+    let first = Ref::map(Ref::clone(MappedRef::whole(&list)), |it| &it.0[0]);
+    let first = MappedRef::map(first, |it| it);
+    assert!(Ref::key(MappedRef::whole(&first)) == key && map.remove(key));
+    drop((list, Ref::clone(&none), none));
+    assert_eq!((*first, *three.unwrap(), owned.0), (1, 3, 4));
+    drop(first);
+    assert_eq!(drops(&count), 0);
+    std::thread::spawn(move || drop(owned)).join().unwrap();
+    assert_eq!(drops(&count), 1);
+}
+
+#[test]
+fn a_clone_of_a_guard_is_counted() {
+    let (map, count) = counted();
+    let key = map.insert(Counted(1, count.clone()));
+    let guard = map.get(key).unwrap();
+    map.remove(key);
+    let other = Ref::clone(&guard);
+    drop(guard);
+    assert_eq!((other.0, drops(&count)), (1, 0));
+    drop(other);
+    assert_eq!(drops(&count), 1);
+}
+
+#[test]
+fn a_map_is_made_of_values() {
+    let mut map: HandleMap<u32> = (0..100).collect();
+    map.extend(100..150);
+    map.values_mut().for_each(|it| *it *= 2);
+    let mut all: Vec<_> = map.values().map(|it| *it).collect();
+    all.sort_unstable();
+    assert!(all.into_iter().eq((0..150).map(|it| it * 2)));
+    assert!(map.keys().all(|key| map.contains(key)));
+}
+
+#[test]
+fn an_exact_limit_needs_a_limit() {
+    let exact = HandleMap::<u8>::builder().exact().build();
+    assert_eq!(exact.err(), Some(CreateError::Unsupported));
+    let cache = slabyard::Cache::<u8>::builder().exact().build();
+    assert_eq!(cache.err(), Some(CreateError::Unsupported));
+    assert!(HandleMap::<u8>::builder().exact().limit(1).build().is_ok());
 }

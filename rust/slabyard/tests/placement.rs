@@ -21,7 +21,7 @@ pub struct Large {
 #[no_mangle]
 #[inline(never)]
 pub fn placed_literal(pool: &Pool<Large>, id: u64) -> Option<Slot<'_, Large>> {
-    Some(pool.vacant()?.write(Large {
+    Some(pool.claim()?.write(Large {
         id,
         price: 1.0,
         body: [0; 4080],
@@ -31,7 +31,7 @@ pub fn placed_literal(pool: &Pool<Large>, id: u64) -> Option<Slot<'_, Large>> {
 #[no_mangle]
 #[inline(never)]
 pub fn placed_array(pool: &Pool<[u64; 512]>, first: u64) -> Option<Slot<'_, [u64; 512]>> {
-    Some(pool.vacant()?.fill_with(|i| first + i as u64))
+    Some(pool.claim()?.fill_with(|i| first + i as u64))
 }
 
 /// The opposite, which the test must recognise: an array that a loop makes is copied.
@@ -42,7 +42,7 @@ pub fn copied_array(pool: &Pool<[u64; 512]>, value: u64) -> Option<Slot<'_, [u64
     for (i, word) in black_box(&mut array).iter_mut().enumerate() {
         *word += i as u64;
     }
-    Some(pool.vacant()?.write(array))
+    Some(pool.claim()?.write(array))
 }
 
 /// The instructions of a function of this program.

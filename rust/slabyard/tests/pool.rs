@@ -33,12 +33,12 @@ fn what_was_freed_last_is_given_next() {
 fn a_bounded_pool_gives_the_value_back() {
     let pool = Pool::bounded(2);
     let a = pool.try_insert(String::from("a")).unwrap();
-    let b = pool.vacant().unwrap();
+    let b = pool.claim().unwrap();
     assert_eq!(
         pool.try_insert("c".into()).unwrap_err().into_inner(),
         "c".to_string()
     );
-    assert!(pool.vacant().is_none());
+    assert!(pool.claim().is_none());
     assert!(catch_unwind(AssertUnwindSafe(|| pool.insert(String::new()))).is_err());
     drop(b);
     let c = pool.insert("c".into());
@@ -148,7 +148,7 @@ fn a_panic_in_a_destructor_loses_nothing_else() {
 fn a_panic_while_a_value_is_made_frees_the_slot() {
     let pool = Pool::<u64>::bounded(1);
     let made = catch_unwind(AssertUnwindSafe(|| {
-        let vacant = pool.vacant().unwrap();
+        let vacant = pool.claim().unwrap();
         let value: Result<u64, ()> = std::hint::black_box(Err(()));
         drop(vacant.write(value.expect("a number")));
     }));
@@ -211,7 +211,7 @@ fn what_is_forgotten_is_just_not_dropped() {
     let drops = Cell::new(0);
     let pool = Pool::unbounded();
     std::mem::forget(pool.insert(Counted(&drops, 1)));
-    std::mem::forget(pool.vacant());
+    std::mem::forget(pool.claim());
     assert_eq!((pool.in_use(), pool.trim()), (2, 0));
     drop(pool);
     assert_eq!(drops.get(), 0);
@@ -288,7 +288,7 @@ fn an_array_is_filled_or_what_there_is_of_it_dropped() {
     let drops = Cell::new(0);
     let pool = Pool::<[Counted<'_>; 10]>::bounded(1);
     let array = pool
-        .vacant()
+        .claim()
         .unwrap()
         .fill_with(|i| Counted(&drops, i as u64));
     assert!(array
@@ -298,7 +298,7 @@ fn an_array_is_filled_or_what_there_is_of_it_dropped() {
     drop(array);
     assert_eq!(drops.replace(0), 10);
     let panicked = catch_unwind(AssertUnwindSafe(|| {
-        pool.vacant().unwrap().fill_with(|i| {
+        pool.claim().unwrap().fill_with(|i| {
             assert!(i < 7, "as it should");
             Counted(&drops, 0)
         })
@@ -322,7 +322,7 @@ fn each_page_of_what_is_reserved_is_touched() {
     type Object = [u8; PAGES * 4096 + 100];
     let pool = Pool::<Object>::bounded(20); // less than a huge page in total
     assert!(pool.reserve(20));
-    let mut slots: Vec<_> = (0..20).map(|_| pool.vacant().unwrap()).collect();
+    let mut slots: Vec<_> = (0..20).map(|_| pool.claim().unwrap()).collect();
     let before = page_faults();
     for slot in &mut slots {
         let bytes = slot.as_uninit().as_mut_ptr().cast::<u8>();

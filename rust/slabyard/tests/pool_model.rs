@@ -64,7 +64,7 @@ proptest! {
                     let full = values.len() + forgotten == capacity;
                     let slot = match step {
                         Step::Insert => pool.try_insert(value).map_err(|full| full.into_inner()),
-                        _ => match pool.vacant() {
+                        _ => match pool.claim() {
                             Some(vacant) => Ok(vacant.write(value)),
                             None => Err(value),
                         },

@@ -26,7 +26,6 @@ macro_rules! sizes {
     ($($module:ident $words:literal;)+) => {$(
         mod $module {
             use super::*;
-            use slabyard::StaticCache;
 
             mod bounded {
                 slabyard::bounded_allocator!(pub super::Object<$words>);

@@ -21,6 +21,9 @@ use crate::Full;
 /// of a static cache. Functions that take the box by value are called as `ObjectBox::leak(object)`,
 /// so that they do not hide methods of `T`.
 ///
+/// The type is sized: [`into_dyn`](Self::into_dyn) makes a [`DynBox`](crate::DynBox) of a trait
+/// object.
+///
 /// Thread rule: if `T` is `Send`, the box may be sent to another thread and dropped there.
 pub struct ObjectBox<T, H: CacheHome<T>> {
     object: NonNull<T>,

@@ -65,7 +65,8 @@ impl<'n, T> CacheBuilder<'n, T> {
         CacheBuilder { limit, ..self }
     }
 
-    /// Counts live objects exactly for the limit. This costs a lock at each operation.
+    /// Counts live objects exactly for the limit. This costs a lock at each operation. Without a
+    /// limit, [`build`](Self::build) returns an error.
     pub const fn exact(self) -> Self {
         self.flag(slabyard_sys::SY_LIMIT_EXACT)
     }

@@ -29,6 +29,7 @@ mod checks;
 mod counts;
 pub(crate) mod shared;
 pub(crate) mod statics;
+pub(crate) mod unsized_box;
 mod vacant;
 
 use core::marker::PhantomData;
@@ -135,6 +136,10 @@ impl<T> Cache<T> {
     /// Puts the value that the function returns into the cache, as [`CacheVacant::write_with`]
     /// does. If the function panics, the cache stays unchanged.
     ///
+    /// The value is returned on the stack first, unless the compiler avoids it. For a value that is
+    /// larger than the stack, use [`claim`](Self::claim) and [`CacheVacant::fill_with`] or
+    /// [`CacheVacant::zeroed`].
+    ///
     /// # Panics
     /// As [`insert`](Cache::insert).
     #[inline]
@@ -186,6 +191,11 @@ impl<T> Cache<T> {
     /// Statistics: where the memory is, and how often slow paths ran.
     pub fn stats(&self) -> CacheStats {
         CacheStats::of(self.owned.0)
+    }
+
+    #[inline]
+    pub(crate) fn raw(&self) -> raw::RawCache {
+        self.owned.0
     }
 
     #[cfg(not(miri))]

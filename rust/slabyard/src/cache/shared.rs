@@ -21,6 +21,20 @@ pub struct Counted<T> {
     value: T,
 }
 
+impl<T> Counted<T> {
+    /// Writes the counts of one owner, and returns the place of the value.
+    ///
+    /// # Safety
+    /// The object is taken, and no other code uses it.
+    pub(super) unsafe fn begin(object: NonNull<Self>) -> NonNull<T> {
+        // SAFETY: as the caller says; a field of an object is not null.
+        unsafe {
+            addr_of_mut!((*object.as_ptr()).counts).write(Counts::new());
+            NonNull::new_unchecked(addr_of_mut!((*object.as_ptr()).value))
+        }
+    }
+}
+
 impl<T> fmt::Debug for Counted<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Counted")
@@ -102,13 +116,21 @@ impl<T, H: CacheHome<Counted<T>>> ObjectArc<T, H> {
             object.write(Counted {
                 counts: Counts::new(),
                 value,
-            })
-        };
-        Ok(ObjectArc {
+            });
+            Ok(Self::from_parts(object, home))
+        }
+    }
+
+    /// # Safety
+    /// The object was taken from that home, holds a value, and counts one owner, which is the
+    /// caller's.
+    #[inline]
+    pub(super) unsafe fn from_parts(object: NonNull<Counted<T>>, home: H) -> Self {
+        ObjectArc {
             object,
             home,
             owned: PhantomData,
-        })
+        }
     }
 
     /// Creates a value that holds a watcher of itself. `make` gets the watcher, which can be

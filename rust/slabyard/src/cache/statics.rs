@@ -38,6 +38,11 @@ impl StaticState {
         })
     }
 
+    /// The cache of an object that this thread owns, so the cache exists.
+    pub(crate) fn of_object(&self) -> RawCache {
+        self.get().expect("a cache with an object exists")
+    }
+
     /// The cache, created if needed. If several threads create it at once, one of them wins.
     #[cold]
     fn get_or_make<T>(&self, builder: CacheBuilder<'_, T>) -> Option<RawCache> {
@@ -195,11 +200,13 @@ unsafe impl<C: StaticCache<Object = T>, T> CacheHome<T> for C {
     }
 }
 
-/// Declares caches for the whole program. Each is named by a type that implements [`StaticCache`].
-/// Settings of a [`CacheBuilder`] may follow after `=>`.
+/// Declares caches for the whole program. Each is named by a type that implements [`StaticCache`],
+/// and that has the functions of this trait itself: so the trait need not be imported, except for
+/// `insert_arc` and in code that is generic over caches. Settings of a [`CacheBuilder`] may follow
+/// after `=>`.
 ///
 /// ```
-/// use slabyard::{StaticBox, StaticCache};
+/// use slabyard::StaticBox;
 ///
 /// pub struct Order { id: u64 }
 ///
@@ -221,6 +228,56 @@ macro_rules! static_cache {
         $(#[$attribute])*
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         $visible struct $name;
+
+        #[allow(dead_code)]
+        impl $name {
+            /// Puts a value into the cache. It panics if the limit of the cache is reached.
+            #[inline]
+            #[track_caller]
+            $visible fn insert(value: $object) -> $crate::StaticBox<Self> {
+                <Self as $crate::StaticCache>::insert(value)
+            }
+
+            /// Puts a value into the cache. If there is no room, the value is returned.
+            #[inline]
+            $visible fn try_insert(
+                value: $object,
+            ) -> ::core::result::Result<$crate::StaticBox<Self>, $crate::Full<$object>> {
+                <Self as $crate::StaticCache>::try_insert(value)
+            }
+
+            /// Claims a slot for one object, which the caller then writes in place. `None`: there
+            /// is no room.
+            #[inline]
+            $visible fn claim() -> ::core::option::Option<$crate::CacheVacant<$object, Self>> {
+                <Self as $crate::StaticCache>::claim()
+            }
+
+            /// Creates the cache if it does not exist yet. False: there is no memory.
+            $visible fn make() -> bool {
+                <Self as $crate::StaticCache>::make()
+            }
+
+            /// The number of live objects. It is exact while no other thread uses the cache.
+            $visible fn in_use() -> usize {
+                <Self as $crate::StaticCache>::in_use()
+            }
+
+            /// Returns free memory to the system; the result is the number of bytes.
+            $visible fn trim() -> usize {
+                <Self as $crate::StaticCache>::trim()
+            }
+
+            /// Provides memory for `count` more objects. False: there is not enough memory.
+            $visible fn reserve(count: usize) -> bool {
+                <Self as $crate::StaticCache>::reserve(count)
+            }
+
+            /// Statistics of the cache. `None`: the cache was not used yet.
+            $visible fn stats() -> ::core::option::Option<$crate::CacheStats> {
+                <Self as $crate::StaticCache>::stats()
+            }
+        }
 
         // SAFETY: the state is the function's own.
         unsafe impl $crate::StaticCache for $name {

@@ -31,7 +31,7 @@ pub struct HandleMapBuilder<T, K: Key = super::DefaultKey> {
 }
 
 impl<T, K: Key> HandleMapBuilder<T, K> {
-    pub(super) fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self {
             name: None,
             limit: 0,
@@ -56,8 +56,8 @@ impl<T, K: Key> HandleMapBuilder<T, K> {
         self
     }
 
-    /// Counts values exactly for the limit. This costs a lock at each insertion and removal.
-    /// Without a limit it has no effect.
+    /// Counts values exactly for the limit. This costs a lock at each insertion and removal. Without
+    /// a limit, [`build`](Self::build) returns an error.
     pub fn exact(mut self) -> Self {
         self.exact = true;
         self
@@ -66,8 +66,12 @@ impl<T, K: Key> HandleMapBuilder<T, K> {
     /// Makes the map.
     ///
     /// # Errors
-    /// [`CreateError`]: `T` is aligned to more than 2 MiB, or there is no memory.
+    /// [`CreateError`]: `T` is aligned to more than 2 MiB, an exact limit was requested without a
+    /// limit, or there is no memory.
     pub fn build(self) -> Result<HandleMap<T, K>, CreateError> {
+        if align_of::<T>() > ALIGN_MAX || (self.exact && self.limit == 0) {
+            return Err(CreateError::Unsupported);
+        }
         let name = self
             .name
             .unwrap_or_else(|| CString::new(short_name::<T>()).unwrap_or_default());
@@ -76,14 +80,10 @@ impl<T, K: Key> HandleMapBuilder<T, K> {
             size: size_of::<T>(),
             align: align_of::<T>(),
             limit: self.limit,
-            exact: self.exact && self.limit != 0,
+            exact: self.exact,
         };
         Cache::create(&config)
             .map(HandleMap::of_cache)
-            .ok_or(if align_of::<T>() > ALIGN_MAX {
-                CreateError::Unsupported
-            } else {
-                CreateError::NoMemory
-            })
+            .ok_or(CreateError::NoMemory)
     }
 }

@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::key::{Key, RawKey};
-use super::map::HandleMap;
+use super::map::{too_many_guards, HandleMap};
 use super::word::{self, Release};
 use crate::raw::handle::Cache;
 
@@ -16,7 +16,8 @@ use crate::raw::handle::Cache;
 /// key becomes stale meanwhile. If the value was removed, the thread that drops the last guard
 /// drops the value.
 ///
-/// At most 65,535 guards of one value may exist at a time.
+/// At most 64,512 guards of one value may exist at a time; walks of the map can get 1,023 more.
+/// [`HandleMap::get`] and `clone` panic if there are as many, [`HandleMap::try_get`] does not.
 ///
 /// ```
 /// use slabyard::HandleMap;
@@ -78,6 +79,50 @@ impl<'a, T, K: Key> Ref<'a, T, K> {
     pub fn key(this: &Self) -> K {
         raw_key(this.map.cache(), this.word).into()
     }
+
+    /// Another guard of the value, also if it was removed. It is called as `Ref::clone(&guard)`,
+    /// because `guard.clone()` clones the value.
+    ///
+    /// # Panics
+    /// As [`HandleMap::get`].
+    #[allow(clippy::should_implement_trait)]
+    #[track_caller]
+    pub fn clone(this: &Self) -> Self {
+        if !word::pin_again(this.word) {
+            too_many_guards::<T>();
+        }
+        Self { ..*this }
+    }
+
+    /// A guard of a part of the value.
+    ///
+    /// ```
+    /// use slabyard::{handle::Ref, HandleMap};
+    /// let map = HandleMap::new();
+    /// let key = map.insert((7, String::from("alice")));
+    /// let name = Ref::map(map.get(key).unwrap(), |it| it.1.as_str());
+    /// map.remove(key);
+    /// assert_eq!(&*name, "alice");
+    /// ```
+    #[inline]
+    pub fn map<U: ?Sized>(this: Self, part: impl FnOnce(&T) -> &U) -> MappedRef<U, Self> {
+        MappedRef::new(part(&this).into(), this)
+    }
+
+    /// A guard of a part of the value that may not be there.
+    ///
+    /// # Errors
+    /// The guard of the whole value, if `part` returns `None`.
+    #[inline]
+    pub fn filter_map<U: ?Sized>(
+        this: Self,
+        part: impl FnOnce(&T) -> Option<&U>,
+    ) -> Result<MappedRef<U, Self>, Self> {
+        match part(&this).map(NonNull::from) {
+            Some(part) => Ok(MappedRef::new(part, this)),
+            None => Err(this),
+        }
+    }
 }
 
 impl<T, K: Key> Deref for Ref<'_, T, K> {
@@ -132,15 +177,15 @@ unsafe impl<T: Send + Sync, K: Key> Send for OwnedRef<T, K> {}
 unsafe impl<T: Send + Sync, K: Key> Sync for OwnedRef<T, K> {}
 
 impl<T, K: Key> OwnedRef<T, K> {
+    /// The guard is of a value of the map.
     #[inline]
-    #[track_caller]
-    pub(super) fn get(map: &Arc<HandleMap<T, K>>, key: K) -> Option<Self> {
-        let guard = core::mem::ManuallyDrop::new(map.get(key)?);
-        Some(Self {
+    pub(super) fn of(guard: Ref<'_, T, K>, map: &Arc<HandleMap<T, K>>) -> Self {
+        let guard = core::mem::ManuallyDrop::new(guard);
+        Self {
             value: guard.value,
             word: NonNull::from(guard.word),
             map: Arc::clone(map),
-        })
+        }
     }
 
     #[inline(always)]
@@ -154,9 +199,47 @@ impl<T, K: Key> OwnedRef<T, K> {
         raw_key(this.map.cache(), this.word()).into()
     }
 
+    /// Another guard of the value, also if it was removed. It is called as
+    /// `OwnedRef::clone(&guard)`, because `guard.clone()` clones the value.
+    ///
+    /// # Panics
+    /// As [`HandleMap::get`].
+    #[allow(clippy::should_implement_trait)]
+    #[track_caller]
+    pub fn clone(this: &Self) -> Self {
+        if !word::pin_again(this.word()) {
+            too_many_guards::<T>();
+        }
+        Self {
+            map: Arc::clone(&this.map),
+            ..*this
+        }
+    }
+
     /// The map of the value.
-    pub fn map(this: &Self) -> &Arc<HandleMap<T, K>> {
+    pub fn owner(this: &Self) -> &Arc<HandleMap<T, K>> {
         &this.map
+    }
+
+    /// A guard of a part of the value, as [`Ref::map`] makes it.
+    #[inline]
+    pub fn map<U: ?Sized>(this: Self, part: impl FnOnce(&T) -> &U) -> MappedRef<U, Self> {
+        MappedRef::new(part(&this).into(), this)
+    }
+
+    /// A guard of a part of the value that may not be there.
+    ///
+    /// # Errors
+    /// The guard of the whole value, if `part` returns `None`.
+    #[inline]
+    pub fn filter_map<U: ?Sized>(
+        this: Self,
+        part: impl FnOnce(&T) -> Option<&U>,
+    ) -> Result<MappedRef<U, Self>, Self> {
+        match part(&this).map(NonNull::from) {
+            Some(part) => Ok(MappedRef::new(part, this)),
+            None => Err(this),
+        }
     }
 }
 
@@ -181,6 +264,53 @@ impl<T, K: Key> Drop for OwnedRef<T, K> {
 }
 
 impl<T: fmt::Debug, K: Key> fmt::Debug for OwnedRef<T, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+/// A guard of a part of a value: [`Ref::map`] and [`OwnedRef::map`] make it of a guard `G` of the
+/// whole value.
+pub struct MappedRef<U: ?Sized, G> {
+    part: NonNull<U>,
+    whole: G,
+}
+
+// SAFETY: a shared reference to the part, and the guard.
+unsafe impl<U: ?Sized + Sync, G: Send> Send for MappedRef<U, G> {}
+// SAFETY: as above.
+unsafe impl<U: ?Sized + Sync, G: Sync> Sync for MappedRef<U, G> {}
+
+impl<U: ?Sized, G> MappedRef<U, G> {
+    /// The part is reached from the value of the guard.
+    #[inline]
+    fn new(part: NonNull<U>, whole: G) -> Self {
+        Self { part, whole }
+    }
+
+    /// The guard of the whole value.
+    pub fn whole(this: &Self) -> &G {
+        &this.whole
+    }
+
+    /// A guard of a part of the part.
+    #[inline]
+    pub fn map<V: ?Sized>(this: Self, part: impl FnOnce(&U) -> &V) -> MappedRef<V, G> {
+        MappedRef::new(part(&this).into(), this.whole)
+    }
+}
+
+impl<U: ?Sized, G> Deref for MappedRef<U, G> {
+    type Target = U;
+
+    #[inline(always)]
+    fn deref(&self) -> &U {
+        // SAFETY: the part lives as long as the value, which the guard keeps in its place.
+        unsafe { self.part.as_ref() }
+    }
+}
+
+impl<U: ?Sized + fmt::Debug, G> fmt::Debug for MappedRef<U, G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }

@@ -87,6 +87,83 @@ macro_rules! secondary {
             }
         }
 
+        impl<K: Key, V> $crate::handle::secondary_entry::sealed::Sealed for $map<K, V> {}
+
+        impl<K: Key, V> $crate::handle::secondary_entry::Secondary for $map<K, V> {
+            type Key = K;
+            type Value = V;
+
+            fn value(&mut self, key: K) -> Option<&mut V> {
+                self.get_mut(key)
+            }
+
+            #[track_caller]
+            fn put(&mut self, key: K, value: V) -> Option<V> {
+                self.insert(key, value)
+            }
+
+            fn take(&mut self, key: K) -> Option<V> {
+                self.remove(key)
+            }
+        }
+
+        impl<K: Key, V> $map<K, V> {
+            /// The place of a key, with or without a value. `None`: the map has a value for a newer
+            /// key of the same place.
+            pub fn entry(&mut self, key: K) -> Option<$crate::handle::Entry<'_, Self>> {
+                let newer = self.has_newer(key.into());
+                (!newer).then(|| $crate::handle::Entry::of(self, key))
+            }
+        }
+
+        impl<'a, K: Key, V> IntoIterator for &'a $map<K, V> {
+            type Item = (K, &'a V);
+            type IntoIter = Iter<'a, K, V>;
+
+            fn into_iter(self) -> Self::IntoIter {
+                self.iter()
+            }
+        }
+
+        impl<'a, K: Key, V> IntoIterator for &'a mut $map<K, V> {
+            type Item = (K, &'a mut V);
+            type IntoIter = IterMut<'a, K, V>;
+
+            fn into_iter(self) -> Self::IntoIter {
+                self.iter_mut()
+            }
+        }
+
+        /// All keys and values, moved out.
+        impl<K: Key, V> IntoIterator for $map<K, V> {
+            type Item = (K, V);
+            type IntoIter = alloc::vec::IntoIter<(K, V)>;
+
+            fn into_iter(mut self) -> Self::IntoIter {
+                self.drain().collect::<alloc::vec::Vec<_>>().into_iter()
+            }
+        }
+
+        impl<K: Key, V> FromIterator<(K, V)> for $map<K, V> {
+            fn from_iter<I: IntoIterator<Item = (K, V)>>(all: I) -> Self {
+                let mut map = Self::new();
+                map.extend(all);
+                map
+            }
+        }
+
+        /// Whether both have values for the same keys, and equal ones.
+        impl<K: Key, V: PartialEq> PartialEq for $map<K, V> {
+            fn eq(&self, other: &Self) -> bool {
+                self.len() == other.len()
+                    && self
+                        .iter()
+                        .all(|(key, value)| other.get(key) == Some(value))
+            }
+        }
+
+        impl<K: Key, V: Eq> Eq for $map<K, V> {}
+
         impl<K: Key, V> Extend<(K, V)> for $map<K, V> {
             fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, all: I) {
                 for (key, value) in all {
@@ -97,4 +174,31 @@ macro_rules! secondary {
     };
 }
 
-pub(super) use secondary;
+/// Defines an iterator over references to the values of a map. `$inner` walks its places, and
+/// `$item` makes an item of a place, or skips it.
+macro_rules! references {
+    ($name:ident, [$($mut:tt)?], $inner:ty, $item:expr, $text:literal) => {
+        #[doc = $text]
+        pub struct $name<'a, K: Key = DefaultKey, V = ()> {
+            places: $inner,
+            _keys: PhantomData<fn() -> K>,
+        }
+
+        impl<'a, K: Key, V> $name<'a, K, V> {
+            fn new(places: $inner) -> Self {
+                Self { places, _keys: PhantomData }
+            }
+        }
+
+        impl<'a, K: Key, V> Iterator for $name<'a, K, V> {
+            type Item = (K, &'a $($mut)? V);
+
+            #[inline]
+            fn next(&mut self) -> Option<Self::Item> {
+                self.places.find_map($item)
+            }
+        }
+    };
+}
+
+pub(super) use {references, secondary};

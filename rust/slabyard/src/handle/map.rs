@@ -11,7 +11,7 @@ use super::builder::HandleMapBuilder;
 use super::entry::VacantEntry;
 use super::guard::{drop_value, OwnedRef, Ref};
 use super::key::{DefaultKey, Key, RawKey};
-use super::walk::{Drain, Iter, IterMut, Remains};
+use super::walk::{Drain, Iter, IterMut, RawKeys, Remains, PASSES_MAX};
 use super::word::{self, Pinning, Release, Removal};
 use crate::raw::handle::{Cache, PINS};
 use crate::Full;
@@ -84,6 +84,27 @@ impl fmt::Display for TakeError {
 
 impl core::error::Error for TakeError {}
 
+/// Why [`HandleMap::try_get`] gave no guard.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum GetError {
+    /// There is no value with this key.
+    Stale,
+    /// The value has as many guards as it can have.
+    TooManyGuards,
+}
+
+impl fmt::Display for GetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Stale => "there is no value with this key",
+            Self::TooManyGuards => "the value has too many guards",
+        })
+    }
+}
+
+impl core::error::Error for GetError {}
+
 #[cold]
 #[inline(never)]
 #[track_caller]
@@ -99,8 +120,9 @@ fn no_room<T>() -> ! {
 #[track_caller]
 pub(super) fn too_many_guards<T>() -> ! {
     panic!(
-        "a value of {} cannot have more than 65,535 guards at a time",
-        type_name::<T>()
+        "a value of {} cannot have more than {} guards at a time",
+        type_name::<T>(),
+        word::GUARDS_MAX
     )
 }
 
@@ -129,7 +151,7 @@ impl<T, K: Key> HandleMap<T, K> {
     }
 
     /// Starts the settings of a map with a name or a limit.
-    pub fn builder() -> HandleMapBuilder<T, K> {
+    pub const fn builder() -> HandleMapBuilder<T, K> {
         HandleMapBuilder::new()
     }
 
@@ -189,7 +211,9 @@ impl<T, K: Key> HandleMap<T, K> {
     }
 
     /// Inserts the value that `make` makes from its own key. If `make` panics, the map stays
-    /// unchanged, and the key stays invalid.
+    /// unchanged, and the key stays invalid. For a value that is larger than the stack, use
+    /// [`vacant_entry`](Self::vacant_entry) and [`VacantEntry::fill_with`] or
+    /// [`VacantEntry::zeroed`].
     ///
     /// # Panics
     /// If there is no room.
@@ -239,17 +263,44 @@ impl<T, K: Key> HandleMap<T, K> {
     /// A guard of the value with this key. `None`: the key is stale.
     ///
     /// # Panics
-    /// If the value has 65,535 guards already. Leaked guards count.
+    /// If the value has 64,512 guards already. Leaked guards count. [`try_get`](Self::try_get)
+    /// returns an error instead.
     #[inline]
     #[track_caller]
     pub fn get(&self, key: K) -> Option<Ref<'_, T, K>> {
+        match self.try_get(key) {
+            Ok(guard) => Some(guard),
+            Err(GetError::Stale) => None,
+            Err(GetError::TooManyGuards) => too_many_guards::<T>(),
+        }
+    }
+
+    /// A guard of the value with this key. Never panics: for values that as many tasks may hold as
+    /// there are connections.
+    ///
+    /// # Errors
+    /// [`GetError`]: the key is stale, or the value has 64,512 guards.
+    ///
+    /// ```
+    /// use slabyard::{GetError, HandleMap};
+    /// let map = HandleMap::new();
+    /// let key = map.insert(1);
+    /// let mut readers = Vec::new();
+    /// while let Ok(guard) = map.try_get(key) {
+    ///     readers.push(guard);
+    /// }
+    /// assert_eq!(map.try_get(key).unwrap_err(), GetError::TooManyGuards);
+    /// map.for_each(|_, value| assert_eq!(*value, 1)); // walks still get one
+    /// ```
+    #[inline]
+    pub fn try_get(&self, key: K) -> Result<Ref<'_, T, K>, GetError> {
         let key = key.into();
-        let (word, live) = self.word(key)?;
-        match word::pin(word, live) {
+        let (word, live) = self.word(key).ok_or(GetError::Stale)?;
+        match word::pin(word, live, word::GUARDS_MAX) {
             // SAFETY: the word is pinned, so the value exists and stays.
-            Pinning::Pinned => Some(unsafe { Ref::new(self, word, self.value(key.ordinal())) }),
-            Pinning::Stale => None,
-            Pinning::TooMany => too_many_guards::<T>(),
+            Pinning::Pinned => Ok(unsafe { Ref::new(self, word, self.value(key.ordinal())) }),
+            Pinning::Stale => Err(GetError::Stale),
+            Pinning::TooMany => Err(GetError::TooManyGuards),
         }
     }
 
@@ -260,7 +311,16 @@ impl<T, K: Key> HandleMap<T, K> {
     #[inline]
     #[track_caller]
     pub fn get_owned(this: &Arc<Self>, key: K) -> Option<OwnedRef<T, K>> {
-        OwnedRef::get(this, key)
+        Some(OwnedRef::of(this.get(key)?, this))
+    }
+
+    /// A guard that owns a reference to the map instead of borrowing it.
+    ///
+    /// # Errors
+    /// As [`try_get`](Self::try_get).
+    #[inline]
+    pub fn try_get_owned(this: &Arc<Self>, key: K) -> Result<OwnedRef<T, K>, GetError> {
+        Ok(OwnedRef::of(this.try_get(key)?, this))
     }
 
     /// The value with this key. `None`: the key is stale. The exclusive borrow makes a guard
@@ -388,10 +448,27 @@ impl<T, K: Key> HandleMap<T, K> {
     /// Iterates over guards of all values, in no order. It visits all values that exist from its
     /// beginning to its end. Values that are inserted or removed meanwhile may be visited or not.
     ///
-    /// # Panics
-    /// `next` panics as [`get`](Self::get) does.
+    /// Walks can get the last 1,023 of the 65,535 guards that a value can have: so a walk that drops
+    /// each guard before the next one visits every value, however many guards [`get`](Self::get)
+    /// gave out. Only a value with 65,535 guards is left out, here and in the other walks.
     pub fn iter(&self) -> Iter<'_, T, K> {
         Iter::new(self)
+    }
+
+    /// Iterates over the keys of all values, in no order, without guards. Which values it visits is
+    /// as for [`iter`](Self::iter).
+    pub fn keys(&self) -> impl Iterator<Item = K> + '_ {
+        RawKeys::new(self).map(Into::into)
+    }
+
+    /// Iterates over guards of all values, as [`iter`](Self::iter) does.
+    pub fn values(&self) -> impl Iterator<Item = Ref<'_, T, K>> {
+        self.iter().map(|(_, guard)| guard)
+    }
+
+    /// Iterates over all values, in no order.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.iter_mut().map(|(_, value)| value)
     }
 
     /// Iterates over all values, in no order.
@@ -400,7 +477,6 @@ impl<T, K: Key> HandleMap<T, K> {
     }
 
     /// Calls `visit` for each value that [`iter`](Self::iter) visits, under a guard.
-    #[track_caller]
     pub fn for_each(&self, mut visit: impl FnMut(K, &T)) {
         let mut all = self.iter();
         while let Some((key, guard)) = all.next_held() {
@@ -409,7 +485,6 @@ impl<T, K: Key> HandleMap<T, K> {
     }
 
     /// Removes each value that [`iter`](Self::iter) visits and for which `keep` returns false.
-    #[track_caller]
     pub fn retain(&self, mut keep: impl FnMut(K, &T) -> bool) {
         let mut all = self.iter();
         while let Some((key, guard)) = all.next_held() {
@@ -419,10 +494,36 @@ impl<T, K: Key> HandleMap<T, K> {
         }
     }
 
-    /// Removes each value that [`iter`](Self::iter) visits.
-    #[track_caller]
+    /// Removes all values, in passes over the map until a pass finds none. So values that the drop
+    /// of a value inserts are removed too. It stops after 1,000 passes, in case a drop always inserts
+    /// another value, or other threads do. The drop of the map does the same.
+    ///
+    /// ```
+    /// use slabyard::HandleMap;
+    /// use std::sync::{Arc, Weak};
+    /// struct Parent(Weak<HandleMap<Parent>>, u32);
+    /// impl Drop for Parent {
+    ///     fn drop(&mut self) {
+    ///         if let (Some(map), 1..) = (self.0.upgrade(), self.1) {
+    ///             map.insert(Parent(self.0.clone(), self.1 - 1));
+    ///         }
+    ///     }
+    /// }
+    /// let map = Arc::new(HandleMap::new());
+    /// map.insert(Parent(Arc::downgrade(&map), 3));
+    /// map.clear();
+    /// assert!(map.is_empty());
+    /// ```
     pub fn clear(&self) {
-        self.retain(|_, _| false);
+        for _ in 0..PASSES_MAX {
+            let mut found = false;
+            for key in RawKeys::new(self) {
+                found |= self.remove_raw(key);
+            }
+            if !found {
+                return;
+            }
+        }
     }
 
     /// Moves all values out. When the iterator is dropped, it drops the remaining values. If the
@@ -432,9 +533,27 @@ impl<T, K: Key> HandleMap<T, K> {
     }
 }
 
-impl<T> Default for HandleMap<T> {
+impl<T, K: Key> Default for HandleMap<T, K> {
     fn default() -> Self {
-        Self::new()
+        Self::with_key()
+    }
+}
+
+/// Inserts all values. Their keys are found by walking the map.
+impl<T, K: Key> Extend<T> for HandleMap<T, K> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, all: I) {
+        for value in all {
+            self.insert(value);
+        }
+    }
+}
+
+/// A new map of these values. Their keys are found by walking the map.
+impl<T, K: Key> FromIterator<T> for HandleMap<T, K> {
+    fn from_iter<I: IntoIterator<Item = T>>(all: I) -> Self {
+        let mut map = Self::with_key();
+        map.extend(all);
+        map
     }
 }
 

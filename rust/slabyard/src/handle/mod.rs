@@ -49,7 +49,7 @@
 //! - *A key's other traits* (`Eq`, `Ord`, `Hash`) are never called; `Debug` only for panics and
 //!   texts.
 //! - *A value's drop* may panic, or use the map. It runs after the word became dying, without a
-//!   lock, and a drop guard frees the ordinal. The drop of a map cannot be entered again from a
+//!   lock, and a drop guard frees the ordinal. Safe code cannot use a map whose drop runs from a
 //!   value: a value cannot borrow its map, because the map has a `Drop` of its own, and a value's
 //!   `Arc` of it would keep it alive.
 //! - *A value's clone* ([`LocalHandleMap`]) gets a shared map. If it panics, `Vec` drops the values
@@ -57,6 +57,10 @@
 //! - *Closures* (`insert_with_key`, `retain`, `for_each`, `get_or_insert_with`) run while the value
 //!   is guarded or borrowed. If they panic, a place without a value is freed.
 //! - *Iterators of the program* (`Extend`) are read item by item; their `size_hint` is not used.
+//!
+//! A value can have 65,535 guards. The last 1,023 are for walks, which hold one at a time: so no
+//! number of guards that the program holds makes a walk leave a value out, unless it keeps the
+//! guards of walks. `clear` needs no guard.
 //!
 //! A leaked guard stays counted. So `remove` does not drop the value of a leaked guard. The drop of
 //! the map drops it, because no guard outlives the map. While a method with `&mut self` runs, no
@@ -70,6 +74,7 @@ mod key;
 mod local;
 mod map;
 mod secondary;
+mod secondary_entry;
 #[cfg(feature = "serde")]
 mod serial;
 #[cfg(feature = "std")]
@@ -87,16 +92,20 @@ fn no_memory(error: &dyn core::fmt::Display) -> ! {
 
 pub use builder::HandleMapBuilder;
 pub use entry::VacantEntry;
-pub use guard::{OwnedRef, Ref};
+pub use guard::{MappedRef, OwnedRef, Ref};
 pub use key::{DefaultKey, Key, RawKey};
 pub use local::{
-    Drain as LocalDrain, Iter as LocalIter, IterMut as LocalIterMut, Keys as LocalKeys,
-    LocalHandleMap, LocalVacantEntry, Values as LocalValues, ValuesMut as LocalValuesMut,
+    Drain as LocalDrain, IntoIter as LocalIntoIter, Iter as LocalIter, IterMut as LocalIterMut,
+    Keys as LocalKeys, LocalHandleMap, LocalVacantEntry, Values as LocalValues,
+    ValuesMut as LocalValuesMut,
 };
-pub use map::{HandleMap, TakeError};
-pub use secondary::SecondaryMap;
+pub use map::{GetError, HandleMap, TakeError};
+pub use secondary::{Iter as SecondaryIter, IterMut as SecondaryIterMut, SecondaryMap};
+pub use secondary_entry::{EmptyEntry, Entry, OccupiedEntry, Secondary};
 #[cfg(feature = "serde")]
 pub use serial::Restored;
 #[cfg(feature = "std")]
-pub use sparse::SparseSecondaryMap;
+pub use sparse::{
+    Iter as SparseSecondaryIter, IterMut as SparseSecondaryIterMut, SparseSecondaryMap,
+};
 pub use walk::{Drain, Iter, IterMut};

@@ -1,6 +1,7 @@
 //! [`SecondaryMap`]: further values for the keys of another map, in a vector indexed by place.
 
 use alloc::vec::Vec;
+use core::iter::Enumerate;
 use core::marker::PhantomData;
 use core::num::NonZeroU32;
 
@@ -128,6 +129,12 @@ impl<K: Key, V> SecondaryMap<K, V> {
         }
     }
 
+    /// Whether there is a value for a newer key of the same place.
+    fn has_newer(&self, raw: RawKey) -> bool {
+        let kept = self.slots.get(raw.ordinal() as usize);
+        matches!(kept, Some(Some(kept)) if kept.generation.get() > raw.generation())
+    }
+
     /// Removes the value for a key and returns it.
     pub fn remove(&mut self, key: K) -> Option<V> {
         let raw = key.into();
@@ -168,18 +175,13 @@ impl<K: Key, V> SecondaryMap<K, V> {
     }
 
     /// All keys and values, in the order of places.
-    pub fn iter(&self) -> impl Iterator<Item = (K, &V)> {
-        let kept = self.slots.iter().enumerate();
-        kept.filter_map(|(at, slot)| slot.as_ref().map(|kept| (key_of(at, kept), &kept.value)))
+    pub fn iter(&self) -> Iter<'_, K, V> {
+        Iter::new(self.slots.iter().enumerate())
     }
 
     /// All keys and values, in the order of places.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (K, &mut V)> {
-        let kept = self.slots.iter_mut().enumerate();
-        kept.filter_map(|(at, slot)| {
-            slot.as_mut()
-                .map(|kept| (key_of(at, kept), &mut kept.value))
-        })
+    pub fn iter_mut(&mut self) -> IterMut<'_, K, V> {
+        IterMut::new(self.slots.iter_mut().enumerate())
     }
 
     /// Moves all values out, in the order of places.
@@ -194,4 +196,24 @@ fn key_of<K: Key, V>(at: usize, kept: &Kept<V>) -> K {
     RawKey::of_parts(at as u32, kept.generation.get()).into()
 }
 
+super::kept::references!(
+    Iter,
+    [],
+    Enumerate<core::slice::Iter<'a, Option<Kept<V>>>>,
+    |(at, slot)| {
+        let kept = slot.as_ref()?;
+        Some((key_of(at, kept), &kept.value))
+    },
+    "Iterates over keys and values: see [`SecondaryMap::iter`]."
+);
+super::kept::references!(
+    IterMut,
+    [mut],
+    Enumerate<core::slice::IterMut<'a, Option<Kept<V>>>>,
+    |(at, slot)| {
+        let kept = slot.as_mut()?;
+        Some((key_of(at, kept), &mut kept.value))
+    },
+    "Iterates over keys and values: see [`SecondaryMap::iter_mut`]."
+);
 super::kept::secondary!(SecondaryMap, "by place");

@@ -1,7 +1,7 @@
 //! [`SparseSecondaryMap`]: further values for the keys of another map, in a hash table.
 
 use core::marker::PhantomData;
-use std::collections::hash_map::{Entry, HashMap};
+use std::collections::hash_map::{self, Entry, HashMap};
 
 use super::key::{DefaultKey, Key, RawKey};
 
@@ -88,6 +88,12 @@ impl<K: Key, V> SparseSecondaryMap<K, V> {
         }
     }
 
+    /// Whether there is a value for a newer key of the same place.
+    fn has_newer(&self, raw: RawKey) -> bool {
+        let kept = self.slots.get(&raw.ordinal());
+        kept.is_some_and(|(kept, _)| kept.generation() > raw.generation())
+    }
+
     /// Removes the value for a key and returns it.
     pub fn remove(&mut self, key: K) -> Option<V> {
         let raw = key.into();
@@ -125,17 +131,13 @@ impl<K: Key, V> SparseSecondaryMap<K, V> {
     }
 
     /// All keys and values, in no order.
-    pub fn iter(&self) -> impl Iterator<Item = (K, &V)> {
-        self.slots
-            .values()
-            .map(|(raw, value)| ((*raw).into(), value))
+    pub fn iter(&self) -> Iter<'_, K, V> {
+        Iter::new(self.slots.values())
     }
 
     /// All keys and values, in no order.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (K, &mut V)> {
-        self.slots
-            .values_mut()
-            .map(|(raw, value)| ((*raw).into(), value))
+    pub fn iter_mut(&mut self) -> IterMut<'_, K, V> {
+        IterMut::new(self.slots.values_mut())
     }
 
     /// Moves all values out, in no order.
@@ -146,4 +148,18 @@ impl<K: Key, V> SparseSecondaryMap<K, V> {
     }
 }
 
+super::kept::references!(
+    Iter,
+    [],
+    hash_map::Values<'a, u32, (RawKey, V)>,
+    |(raw, value)| Some(((*raw).into(), value)),
+    "Iterates over keys and values: see [`SparseSecondaryMap::iter`]."
+);
+super::kept::references!(
+    IterMut,
+    [mut],
+    hash_map::ValuesMut<'a, u32, (RawKey, V)>,
+    |(raw, value)| Some(((*raw).into(), value)),
+    "Iterates over keys and values: see [`SparseSecondaryMap::iter_mut`]."
+);
 super::kept::secondary!(SparseSecondaryMap, "in no order");

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::guard::Ref;
 use super::key::{Key, RawKey};
-use super::map::{too_many_guards, HandleMap};
+use super::map::HandleMap;
 use super::word::{self, Pinning, Release};
 use crate::raw::handle::{Cache, DYING, PINS, STATE};
 
@@ -22,6 +22,10 @@ struct Ordinals {
     /// Ordinals of the current slab behind the group.
     behind: u32,
 }
+
+/// The most passes of [`HandleMap::clear`] and of a map's drop, in case the drop of a value always
+/// inserts another one.
+pub(super) const PASSES_MAX: u32 = 1000;
 
 /// The number of ordinals in a group.
 const GROUP: u32 = 8;
@@ -106,21 +110,16 @@ impl<'a, T, K: Key> Iter<'a, T, K> {
         }
     }
 
-    /// The next guard, with its key.
-    #[track_caller]
+    /// The next guard, with its key. A value that cannot have another guard is left out.
     pub(super) fn next_held(&mut self) -> Option<(RawKey, Ref<'a, T, K>)> {
         loop {
             let (key, live) = self.ordinals.next_live(self.map.cache())?;
             // SAFETY: the cache gave the ordinal.
             let word = unsafe { self.map.cache().word_of(key.ordinal()) };
-            match word::pin(word, live) {
-                Pinning::Pinned => {
-                    // SAFETY: the word is pinned, so the value exists and stays.
-                    let guard = unsafe { Ref::new(self.map, word, self.map.value(key.ordinal())) };
-                    return Some((key, guard));
-                }
-                Pinning::Stale => {}
-                Pinning::TooMany => too_many_guards::<T>(),
+            if word::pin(word, live, word::GUARDS_OF_WALKS_MAX) == Pinning::Pinned {
+                // SAFETY: the word is pinned, so the value exists and stays.
+                let guard = unsafe { Ref::new(self.map, word, self.map.value(key.ordinal())) };
+                return Some((key, guard));
             }
         }
     }
@@ -129,13 +128,34 @@ impl<'a, T, K: Key> Iter<'a, T, K> {
 impl<'a, T, K: Key> Iterator for Iter<'a, T, K> {
     type Item = (K, Ref<'a, T, K>);
 
-    /// # Panics
-    /// As [`HandleMap::get`].
-    #[track_caller]
     fn next(&mut self) -> Option<Self::Item> {
         // The guard is made first, so that it is dropped if the key's conversion panics.
         let (key, guard) = self.next_held()?;
         Some((key.into(), guard))
+    }
+}
+
+/// Walks the keys of all values, without guards.
+pub(super) struct RawKeys<'a, T, K: Key> {
+    map: &'a HandleMap<T, K>,
+    ordinals: Ordinals,
+}
+
+impl<'a, T, K: Key> RawKeys<'a, T, K> {
+    pub(super) fn new(map: &'a HandleMap<T, K>) -> Self {
+        Self {
+            map,
+            ordinals: Ordinals::of(map.cache()),
+        }
+    }
+}
+
+impl<T, K: Key> Iterator for RawKeys<'_, T, K> {
+    type Item = RawKey;
+
+    fn next(&mut self) -> Option<RawKey> {
+        let (key, _) = self.ordinals.next_live(self.map.cache())?;
+        Some(key)
     }
 }
 
@@ -225,33 +245,57 @@ impl<T, K: Key> Drop for Drain<'_, T, K> {
 pub(super) struct Remains<'a, T, K: Key> {
     map: &'a HandleMap<T, K>,
     ordinals: Ordinals,
+    /// The number of passes that may still follow.
+    passes: u32,
+    found: bool,
 }
 
 impl<'a, T, K: Key> Remains<'a, T, K> {
-    /// Drops all values in place; continues if the drop of a value panics.
+    /// Drops all values in place, in passes as [`HandleMap::clear`] does; continues if the drop of a
+    /// value panics.
     ///
     /// # Safety
-    /// No code reads a value of the map again.
+    /// No code reads a value of the map again, except for values that it inserts meanwhile.
     pub unsafe fn drop_all(map: &'a mut HandleMap<T, K>) {
         let mut remains = Self {
             ordinals: Ordinals::of(map.cache()),
             map,
+            passes: PASSES_MAX - 1,
+            found: false,
         };
         // SAFETY: as the caller says.
-        unsafe { remains.drop_next() }
+        unsafe { remains.drop_rest() }
     }
 
     /// # Safety
     /// As `drop_all`.
-    unsafe fn drop_next(&mut self) {
+    unsafe fn drop_rest(&mut self) {
+        loop {
+            // SAFETY: as the caller says.
+            unsafe { self.drop_pass() }
+            if !core::mem::take(&mut self.found) || self.passes == 0 {
+                return;
+            }
+            self.passes -= 1;
+            self.ordinals = Ordinals::of(self.map.cache());
+        }
+    }
+
+    /// # Safety
+    /// As `drop_all`.
+    unsafe fn drop_pass(&mut self) {
         let cache = self.map.cache();
         while let Some((ordinal, word)) = self.ordinals.next(cache) {
-            // SAFETY: the cache gave the ordinal, which still belongs to it, because the map is
-            // borrowed exclusively. A word with the cache's number and such a state has a value.
-            unsafe {
-                let dying = (word & !(PINS | STATE)) | (cache.live() & STATE);
-                let held = word & STATE == DYING && word & PINS != 0;
-                if word::is_live(cache, word) || held && word::is_live(cache, dying) {
+            let dying = (word & !(PINS | STATE)) | (cache.live() & STATE);
+            let held = word & STATE == DYING && word & PINS != 0;
+            if word::is_live(cache, word) || held && word::is_live(cache, dying) {
+                self.found = true;
+                // SAFETY: the cache gave the ordinal, which still belongs to it, because the map is
+                // borrowed exclusively. A word with the cache's number and such a state has a value.
+                // No other pass finds it again, and nothing else takes its ordinal.
+                unsafe {
+                    let free = word & !(PINS | STATE);
+                    cache.word_of(ordinal).store(free, Ordering::Relaxed);
                     self.map.value(ordinal).drop_in_place();
                 }
             }
@@ -262,6 +306,6 @@ impl<'a, T, K: Key> Remains<'a, T, K> {
 impl<T, K: Key> Drop for Remains<'_, T, K> {
     fn drop(&mut self) {
         // SAFETY: as drop_all; values are left only if a drop panicked.
-        unsafe { self.drop_next() }
+        unsafe { self.drop_rest() }
     }
 }

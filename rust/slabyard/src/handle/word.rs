@@ -7,6 +7,13 @@ use crate::raw::handle::{Cache, DYING, LIVE, PIN, PINS, STATE};
 
 const GENERATION: u64 = 1 << 32;
 
+/// The most guards of a value that the program can get. The last ones are for walks, which hold one
+/// guard at a time: they still visit a value that has as many.
+pub(super) const GUARDS_MAX: u64 = PINS / PIN - 1023;
+
+/// The most guards that walks can get.
+pub(super) const GUARDS_OF_WALKS_MAX: u64 = PINS / PIN;
+
 /// The result of an attempt to end a value's life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Removal {
@@ -38,15 +45,16 @@ pub(super) fn is_live(cache: &Cache, word: u64) -> bool {
     (word & !PINS) as u32 == cache.live() as u32
 }
 
-/// Adds a guard, if the word is `live` apart from the number of guards.
+/// Adds a guard, if the word is `live` apart from the number of guards, and if there are fewer than
+/// `most`.
 #[inline(always)]
-pub(super) fn pin(word: &AtomicU64, live: u64) -> Pinning {
+pub(super) fn pin(word: &AtomicU64, live: u64, most: u64) -> Pinning {
     let mut seen = word.load(Ordering::Relaxed);
     loop {
         if seen & !PINS != live {
             return Pinning::Stale;
         }
-        if seen & PINS == PINS {
+        if seen & PINS >= most * PIN {
             return Pinning::TooMany;
         }
         match word.compare_exchange_weak(seen, seen + PIN, Ordering::Acquire, Ordering::Relaxed) {
@@ -54,6 +62,16 @@ pub(super) fn pin(word: &AtomicU64, live: u64) -> Pinning {
             Err(other) => seen = other,
         }
     }
+}
+
+/// Adds a guard to a word that has one, which the caller keeps meanwhile. False: there are too many.
+///
+/// Relaxed: the value was published to the guard that there is.
+#[inline]
+pub(super) fn pin_again(word: &AtomicU64) -> bool {
+    let more = |seen| (seen & PINS < GUARDS_MAX * PIN).then_some(seen + PIN);
+    word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
+        .is_ok()
 }
 
 /// Removes a guard. True: it was the last of a dying word, and the caller owns the value now.

@@ -1,10 +1,11 @@
 //! Memory of any size. Each function that gets an object also gets the layout of its allocation.
 
-pub(crate) use backend::{alloc, alloc_zeroed, free, resize};
+pub(crate) use backend::{alloc, alloc_for_program, alloc_zeroed, free, resize};
 
 #[cfg(not(miri))]
 mod backend {
     use core::alloc::Layout;
+    use core::sync::atomic::{AtomicUsize, Ordering};
     use slabyard_sys as sys;
 
     /// Whether `sy_malloc` aligns well enough: it aligns to 16 bytes, and to 8 for sizes up to 8.
@@ -24,6 +25,42 @@ mod backend {
             }
         }
     }
+
+    /// The largest alignment for which the program's allocator needs no other look at a layout: 0
+    /// until its first allocation, then 8. So the first allocation is found without an instruction
+    /// of its own.
+    static PLAIN_ALIGN: AtomicUsize = AtomicUsize::new(0);
+
+    /// [`alloc`] for the allocator of the program. The first one makes `maintenance=auto` the
+    /// default.
+    #[inline(always)]
+    pub(crate) fn alloc_for_program(layout: Layout) -> *mut u8 {
+        let (align, size) = (layout.align(), layout.size());
+        if align <= PLAIN_ALIGN.load(Ordering::Relaxed) || (align == 16 && size > 8) {
+            // SAFETY: any size.
+            return unsafe { sys::sy_malloc(size).cast() };
+        }
+        alloc_for_program_slow(layout)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn alloc_for_program_slow(layout: Layout) -> *mut u8 {
+        if PLAIN_ALIGN.swap(8, Ordering::Relaxed) == 0 {
+            be_the_allocator();
+        }
+        alloc(layout)
+    }
+
+    #[cfg(not(feature = "dlopen"))]
+    fn be_the_allocator() {
+        // SAFETY: any thread may call it. It changes words of the library only.
+        unsafe { sys::sy_options_auto_maintenance() }
+    }
+
+    /// A plug-in starts no thread in a program that does not know of it.
+    #[cfg(feature = "dlopen")]
+    fn be_the_allocator() {}
 
     #[inline(always)]
     pub(crate) fn alloc_zeroed(layout: Layout) -> *mut u8 {
@@ -97,6 +134,10 @@ mod backend {
     pub(crate) fn alloc(layout: Layout) -> *mut u8 {
         // SAFETY: callers of the crate's allocators do not ask for 0 bytes.
         unsafe { alloc::alloc::alloc(layout) }
+    }
+
+    pub(crate) fn alloc_for_program(layout: Layout) -> *mut u8 {
+        alloc(layout)
     }
 
     pub(crate) fn alloc_zeroed(layout: Layout) -> *mut u8 {

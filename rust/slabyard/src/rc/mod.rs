@@ -14,7 +14,7 @@ mod shared;
 mod weak;
 
 pub use guard::{Borrowed, Ref, RefMut};
-pub use pool::RcPool;
+pub use pool::{RcPool, RcVacant};
 pub use shared::{RcSlot, Shared};
 pub use weak::{Weak, WeakSlot};
 

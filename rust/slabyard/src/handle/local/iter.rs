@@ -254,3 +254,41 @@ impl<'a, T, K: Key> IntoIterator for &'a mut LocalHandleMap<T, K> {
         self.iter_mut()
     }
 }
+
+/// Moves values out: see the [`IntoIterator`] of a [`LocalHandleMap`].
+pub struct IntoIter<T, K: Key = DefaultKey> {
+    map: LocalHandleMap<T, K>,
+    next: u32,
+}
+
+impl<T, K: Key> Iterator for IntoIter<T, K> {
+    type Item = (K, T);
+
+    #[inline]
+    fn next(&mut self) -> Option<(K, T)> {
+        while self.next < self.map.slot_count() {
+            self.next += 1;
+            if let Some((raw, value)) = self.map.take_at(self.next - 1) {
+                return Some((raw.into(), value));
+            }
+        }
+        None
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.map.len(), Some(self.map.len()))
+    }
+}
+
+impl<T, K: Key> ExactSizeIterator for IntoIter<T, K> {}
+impl<T, K: Key> FusedIterator for IntoIter<T, K> {}
+
+/// All keys and values, moved out in the order of places.
+impl<T, K: Key> IntoIterator for LocalHandleMap<T, K> {
+    type Item = (K, T);
+    type IntoIter = IntoIter<T, K>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        IntoIter { map: self, next: 0 }
+    }
+}

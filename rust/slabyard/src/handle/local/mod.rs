@@ -17,7 +17,7 @@ mod slot;
 #[cfg(feature = "serde")]
 mod slots;
 
-pub use iter::{Drain, Iter, IterMut, Keys, Values, ValuesMut};
+pub use iter::{Drain, IntoIter, Iter, IterMut, Keys, Values, ValuesMut};
 #[cfg(feature = "serde")]
 pub(in crate::handle) use slots::FromSlots;
 
@@ -368,6 +368,26 @@ impl<T, K: Key> IndexMut<K> for LocalHandleMap<T, K> {
 impl<T, K: Key> Default for LocalHandleMap<T, K> {
     fn default() -> Self {
         Self::with_key()
+    }
+}
+
+/// Inserts all values. Their keys are found by [`LocalHandleMap::keys`].
+impl<T, K: Key> Extend<T> for LocalHandleMap<T, K> {
+    #[track_caller]
+    fn extend<I: IntoIterator<Item = T>>(&mut self, all: I) {
+        for value in all {
+            self.insert(value);
+        }
+    }
+}
+
+/// A new map of these values, in this order. Their keys are found by [`LocalHandleMap::keys`].
+impl<T, K: Key> FromIterator<T> for LocalHandleMap<T, K> {
+    #[track_caller]
+    fn from_iter<I: IntoIterator<Item = T>>(all: I) -> Self {
+        let mut map = Self::with_key();
+        map.extend(all);
+        map
     }
 }
 

@@ -1,5 +1,5 @@
 //! A box of one static cache would be freed to another one.
-use slabyard::{StaticBox, StaticCache};
+use slabyard::StaticBox;
 
 slabyard::static_cache! {
     struct Ours: u64;

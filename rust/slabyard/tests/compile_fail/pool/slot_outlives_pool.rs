@@ -5,7 +5,7 @@ fn main() {
     let pool = Pool::unbounded();
     let slot = pool.insert(1);
     let leaked = pool.insert(2).leak();
-    let vacant = pool.vacant();
+    let vacant = pool.claim();
     let shared_pool = RcPool::unbounded();
     let weak = shared_pool.insert(3).downgrade();
     drop(pool);

@@ -10,6 +10,6 @@ fn main() {
         let shared = shared_pool.insert(1);
         scope.spawn(move || drop(slot));
         scope.spawn(move || drop(shared));
-        scope.spawn(|| drop(pool.vacant()));
+        scope.spawn(|| drop(pool.claim()));
     });
 }
