@@ -16,6 +16,7 @@
 #include "magazine/client.h"
 #include "os/os.h"
 #include "os/pages.h"
+#include "watch/guard.h"
 #include "watch/options.h"
 
 /* ---- every cache ---- */
@@ -214,6 +215,19 @@ static void write_rows(output *to, const account *all, sy_cache_kind kind, const
     }
 }
 
+static void write_guarded(output *to) {
+    sy_guard_counts counts;
+    sy_text line = {.length = 0};
+    if (!sy_guard_get_counts(&counts)) return;
+    sy_text_add(&line, "guarded objects: ");
+    sy_text_add_number(&line, counts.held);
+    sy_text_add(&line, " live, ");
+    sy_text_add_number(&line, counts.freed);
+    sy_text_add(&line, " freed; not guarded for want of slots: ");
+    sy_text_add_number(&line, counts.left_out);
+    end_line(to, &line);
+}
+
 static void write_account(output *to, const account *all) {
     sy_text line = {.length = 0};
     sy_text_add(&line, "slabyard: memory of process ");
@@ -231,6 +245,7 @@ static void write_account(output *to, const account *all) {
         add_count(&line, all->unused, 0);
         end_line(to, &line);
     }
+    write_guarded(to);
     write_text(to, "used: part of the memory held that live objects are; waiting: free objects in");
     write_text(to, "magazines; slow: magazines that were filled from slabs and emptied into slabs");
 }
