@@ -354,6 +354,7 @@ static sy_stamp stamp(void) {
 }
 
 static sy_fault fault_of(const sy_guarded *run, sy_fault_kind kind, uintptr_t address) {
+    uint64_t now = sy_os_now();
     return (sy_fault){
         .kind = kind,
         .cache = run->name,
@@ -362,8 +363,8 @@ static sy_fault fault_of(const sy_guarded *run, sy_fault_kind kind, uintptr_t ad
         .address = (void *)address,
         .object = (void *)run->object,
         .offset = (ptrdiff_t)(address - run->object),
-        .allocated = sy_stamp_trace(&run->record.allocated),
-        .freed = sy_stamp_trace(&run->record.freed),
+        .allocated = sy_stamp_trace(&run->record.allocated, now),
+        .freed = sy_stamp_trace(&run->record.freed, now),
     };
 }
 

@@ -291,16 +291,28 @@ void sy_report_place(uint32_t stack) {
     if (depth) sy_report_stack(frames, depth, "    ");
 }
 
-void sy_report_trace(const char *done, const sy_trace *trace) {
+/* `when`: what follows the time; NULL: the time is not told. */
+static void add_trace(const char *done, uint64_t time, const char *when, const sy_trace *trace) {
     if (!trace->depth && !trace->thread) return;
     sy_report_text("  ");
     sy_report_text(done);
-    sy_report_text(" ");
-    sy_report_time(trace->age);
-    sy_report_text(" ago by thread ");
+    if (when) {
+        sy_report_text(" ");
+        sy_report_time(time);
+        sy_report_text(when);
+    }
+    sy_report_text(" by thread ");
     sy_report_number(trace->thread);
     sy_report_text(trace->depth ? ":\n" : "\n");
     if (trace->depth) sy_report_stack(trace->frames, trace->depth, "    ");
+}
+
+void sy_report_trace(const char *done, const sy_trace *trace) {
+    add_trace(done, trace->age, " ago", trace);
+}
+
+void sy_report_next_trace(const char *done, uint64_t later, const sy_trace *trace) {
+    add_trace(done, later, later ? " later" : NULL, trace);
 }
 
 /* ---- dumps ---- */
