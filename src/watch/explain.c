@@ -1,7 +1,7 @@
 /*
  * explain.c: adds to a tool's report on an address: which object of which cache lies there, and
  * which threads allocated and freed it. Called at the end of the report, which has taken a time
- * that is not known. So the lines do not say how long ago it was, but how long the object has lived.
+ * that is not known. So the lines do not say how long ago it was, but how long the object lived.
  */
 #include "watch/report.h"
 #include "watch/watch.h"
