@@ -1,6 +1,6 @@
-# Tests under AddressSanitizer and Valgrind. Each tests/tools/*.c is built in three ways: with
-# AddressSanitizer and linked with the static library, the same with the shared library, and without
-# AddressSanitizer, for Valgrind. The library itself is built without a sanitizer. The program's
+# Tests under AddressSanitizer, ThreadSanitizer and Valgrind. Each tests/tools/*.c is built with the
+# sanitizer of its modes and linked with the static library, the same with the shared library, and
+# without a sanitizer, for Valgrind. The library itself is built without a sanitizer. The program's
 # first comment has a line for each mode in which the program is run (tests/tools/tools.h).
 find_program(VALGRIND valgrind)
 
@@ -20,11 +20,15 @@ foreach(source ${sources})
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
     file(READ ${source} text)
     string(REGEX REPLACE "[*]/.*" "" text "${text}")
-    string(REGEX MATCHALL " (asan|memcheck)(-malloc)?: " modes "${text}")
+    string(REGEX MATCHALL " (asan|memcheck|tsan)(-malloc)?: " modes "${text}")
     list(TRANSFORM modes REPLACE " ([a-z-]+): " "\\1")
     tools_program(tools_${name}_plain ${source} slabyard_static)
-    tools_program(tools_${name}_static ${source} slabyard_static -fsanitize=address)
-    tools_program(tools_${name}_shared ${source} slabyard -fsanitize=address)
+    set(sanitizer address)
+    if("tsan" IN_LIST modes)
+        set(sanitizer thread)
+    endif()
+    tools_program(tools_${name}_static ${source} slabyard_static -fsanitize=${sanitizer})
+    tools_program(tools_${name}_shared ${source} slabyard -fsanitize=${sanitizer})
     foreach(mode ${modes})
         set(builds static shared)
         if(mode MATCHES "memcheck")
