@@ -1,5 +1,9 @@
 /*
  * tsan: ThreadSanitizer: data race; write_order
+ *
+ * helgrind: Possible data race during write; write_order
+ *
+ * drd: Conflicting store; write_order
  */
 #include <pthread.h>
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Runs a program under AddressSanitizer, ThreadSanitizer or Valgrind. Checks that the tool's report contains the
 # texts that the program's first comment lists for this mode, in this order (tools.h).
-# Usage: tests/tools/run.sh SOURCE asan|memcheck|asan-malloc|memcheck-malloc|tsan PROGRAM
+# Usage: tests/tools/run.sh SOURCE asan|memcheck|asan-malloc|memcheck-malloc|tsan|helgrind|drd PROGRAM
 set -uo pipefail
 source=$1 mode=$2 program=$3
 # The lines of the comment, joined to one line for each mode.
 expected=$(sed -e '/\*\/$/q' "$source" | sed -e 's|^/\*||; s|^ \*/$||; s|^ \*||' | paste -sd ' ' |
-    sed -E 's/  +/ /g; s/ *$//; s/ ((asan|memcheck|tsan)(-malloc)?: )/\n\1/g' | sed -n "s|^$mode: ||p")
+    sed -E 's/  +/ /g; s/ *$//; s/ ((asan|memcheck|tsan|helgrind|drd)(-malloc)?: )/\n\1/g' | sed -n "s|^$mode: ||p")
 [ -n "$expected" ] || { echo "tools: the first comment of $source has no line for $mode" && exit 1; }
 
 export SLABYARD=tools=auto
@@ -18,6 +18,7 @@ tsan)
     # It does not start where the system puts mappings at any address.
     command=(setarch -R "$program")
     ;;
+helgrind | drd) command=(valgrind -q --tool="$mode" --error-exitcode=99 "$program") ;;
 memcheck*)
     # The search for leaks takes seconds, because it reads the library's tables. Only two programs
     # need it.

@@ -1,5 +1,9 @@
 /*
  * tsan: nothing
+ *
+ * helgrind: nothing
+ *
+ * drd: nothing
  */
 #include <pthread.h>
 
@@ -8,7 +12,7 @@
 /* A correct threaded program: each object is written by one thread at a time, and goes from thread
  * to thread under a mutex, or through the library's free objects. */
 
-enum { THREADS = 4, ROUNDS = 60, HELD = 300, SHARED = 64 };
+enum { THREADS = 4, ROUNDS = 8, HELD = 300, SHARED = 64 };
 
 static sy_cache *limited, *zeroed, *named, *phased;
 static sy_vmem *arena;

@@ -9,6 +9,8 @@
  *     asan-malloc: ...            the same two with SLABYARD=tools=malloc
  *     memcheck-malloc: ...
  *     tsan: ...                   the program is built with ThreadSanitizer, the library is not
+ *     helgrind: ...               the program runs under this tool of Valgrind, with the shared
+ *     drd: ...                    library
  *
  * The text "nothing" means that there is no report and the exit status is 0.
  */
