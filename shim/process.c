@@ -29,10 +29,8 @@ void *sy_shim_next(const char *name) {
     return found;
 }
 
-/* 128 guarded objects, their records and a thousand stacks take less than 1 MiB. */
-const char *sy_os_default_options(void) {
-    return "maintenance=auto,sample=1/50000,guard-slots=128";
-}
+/* 128 live guarded objects, the records and a thousand stacks take less than 1 MiB. */
+const char *sy_os_default_options(void) { return "maintenance=auto,sample=1/50000"; }
 
 /* The library starts at the first allocation. But stderr has to be noted before the program opens a
  * file, which gets the number 2 if stderr is closed. If there are options, the library starts here,

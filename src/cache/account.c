@@ -16,6 +16,7 @@
 #include "magazine/client.h"
 #include "os/os.h"
 #include "os/pages.h"
+#include "watch/guard.h"
 #include "watch/options.h"
 
 /* ---- every cache ---- */
@@ -60,7 +61,7 @@ int sy_each_cache(int (*visit)(void *arg, const sy_cache_account *account), void
 typedef struct row {
     char name[SY_CACHE_NAME_MAX + 1];
     sy_cache_kind kind;
-    size_t size, live, held, waiting; /* bytes, objects, bytes, objects */
+    size_t size, live, held, memory, waiting; /* bytes, objects, bytes, bytes, objects */
     uint64_t slow;
 } row;
 
@@ -75,7 +76,8 @@ static int add_row(void *to_, const sy_cache_account *of) {
     const sy_cache_stats *stats = &of->stats;
     bool used = stats->mapped || stats->in_use;
     to->unused += !used;
-    to->untouched += stats->discarded + stats->never_used;
+    size_t untouched = stats->discarded + stats->never_used;
+    to->untouched += untouched;
     if (!used || to->count == to->room) return 0;
     row *fresh = &to->rows[to->count++];
     memcpy(fresh->name, stats->name, sizeof fresh->name);
@@ -83,6 +85,7 @@ static int add_row(void *to_, const sy_cache_account *of) {
     fresh->size = stats->object_size;
     fresh->live = stats->in_use;
     fresh->held = stats->mapped;
+    fresh->memory = stats->mapped > untouched ? stats->mapped - untouched : 0;
     fresh->waiting = stats->in_depot + stats->in_loaded;
     fresh->slow = stats->refills + stats->flushes;
     return 0;
@@ -196,10 +199,11 @@ static void write_row(output *to, const row *of) {
     sy_text_add(&line, of->name);
     if (line.length >= NAME_COLUMN) end_line(to, &line); /* the figures in a line of their own */
     add_bytes(&line, of->size, 32);
-    add_count(&line, of->live, 43);
-    add_bytes(&line, of->held, 53);
-    add_percent(&line, (uint64_t)of->live * of->size, of->held, 60);
-    add_count(&line, of->waiting, 70);
+    add_count(&line, of->live, 42);
+    add_bytes(&line, of->held, 51);
+    add_bytes(&line, of->memory, 60);
+    add_percent(&line, (uint64_t)of->live * of->size, of->held, 66);
+    add_count(&line, of->waiting, 74);
     add_count(&line, of->slow, 80);
     end_line(to, &line);
 }
@@ -214,6 +218,19 @@ static void write_rows(output *to, const account *all, sy_cache_kind kind, const
     }
 }
 
+static void write_guarded(output *to) {
+    sy_guard_counts counts;
+    sy_text line = {.length = 0};
+    if (!sy_guard_get_counts(&counts)) return;
+    sy_text_add(&line, "guarded objects: ");
+    sy_text_add_number(&line, counts.held);
+    sy_text_add(&line, " live, ");
+    sy_text_add_number(&line, counts.freed);
+    sy_text_add(&line, " freed; not guarded for want of slots: ");
+    sy_text_add_number(&line, counts.left_out);
+    end_line(to, &line);
+}
+
 static void write_account(output *to, const account *all) {
     sy_text line = {.length = 0};
     sy_text_add(&line, "slabyard: memory of process ");
@@ -221,8 +238,8 @@ static void write_account(output *to, const account *all) {
     end_line(to, &line);
     write_totals(to, all);
     write_text(to, "");
-    write_text(to, "                            size       live      held   used"
-                   "   waiting      slow");
+    write_text(to, "                            size      live     held   memory  used"
+                   " waiting  slow");
     write_rows(to, all, SY_CACHE_OF_PROGRAM, "caches:");
     write_rows(to, all, SY_CACHE_OF_HEAP, "heaps of the program:");
     write_rows(to, all, SY_CACHE_OF_SIZES, "sizes of sy_malloc:");
@@ -231,8 +248,13 @@ static void write_account(output *to, const account *all) {
         add_count(&line, all->unused, 0);
         end_line(to, &line);
     }
-    write_text(to, "used: part of the memory held that live objects are; waiting: free objects in");
-    write_text(to, "magazines; slow: magazines that were filled from slabs and emptied into slabs");
+    write_guarded(to);
+    write_text(to,
+               "held: address space of slabs; memory: of it, without what was returned and what");
+    write_text(to,
+               "was never used; used: part of what is held that live objects are; waiting: free");
+    write_text(to,
+               "objects in magazines; slow: magazines filled from slabs and emptied into slabs");
 }
 
 /* ---- public functions ---- */

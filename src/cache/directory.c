@@ -12,6 +12,7 @@
 #include "base/bits.h"
 #include "os/os.h"
 #include "os/pages.h"
+#include "os/race.h"
 #include "os/start.h"
 #include "vmem/arena.h"
 
@@ -159,7 +160,9 @@ static int commit_part(void *table, uint64_t from, size_t bytes_each, size_t ord
     uintptr_t end = start + GROW / ordinals_each * bytes_each;
     start = sy_round_down(start, sy_os_page_size());
     end = sy_round_up(end, sy_os_page_size());
-    return sy_os_commit((void *)start, end - start);
+    if (sy_os_commit((void *)start, end - start) != 0) return -1;
+    sy_race_own((void *)start, end - start);
+    return 0;
 }
 
 /* Adds GROW ordinals to the arena. Another thread may have added them already. */

@@ -11,6 +11,7 @@
 #include "cache/guarded.h"
 #include "cache/limit.h"
 #include "cache/watched.h"
+#include "magazine/store.h"
 #include "os/invariant.h"
 #include "watch/fault.h"
 
@@ -182,17 +183,21 @@ size_t sy_cache_refill(void *owner, uintptr_t *items, size_t count) {
 
 /* ---- flush ---- */
 
-enum {
-    FAULTS_MAX = 4,    /* that one flush reports: the first already ends most programs */
-    EMPTIES_SHARE = 8, /* one part in so many of the slabs may be empty (give_up_surplus) */
-};
+enum { EMPTIES_SHARE = 8 }; /* one part in so many of the slabs may be empty (give_up_surplus) */
+
+/* A bad free: the item's index in the magazine, and a sy_fault_kind. */
+typedef struct sy_bad_item {
+    uint8_t index, kind;
+} sy_bad_item;
+
+_Static_assert(SY_MAGAZINE_ITEMS <= UINT8_MAX, "an index fits");
 
 typedef struct sy_flush {
     sy_cache *cache;
     size_t returned;
     sy_slab *surplus; /* list of empty slabs that are unlinked and to be released */
     size_t faults;
-    sy_fault fault[FAULTS_MAX];
+    sy_bad_item bad[SY_MAGAZINE_ITEMS];
 } sy_flush;
 
 sy_fault sy_cache_fault(const sy_cache *cache, sy_fault_kind kind, uintptr_t address,
@@ -214,10 +219,20 @@ sy_fault sy_cache_fault(const sy_cache *cache, sy_fault_kind kind, uintptr_t add
     return fault;
 }
 
-static SY_COLD void note_fault(sy_flush *flush, sy_fault_kind kind, uintptr_t address,
-                               const sy_slab *slab) {
-    if (flush->faults < FAULTS_MAX)
-        flush->fault[flush->faults++] = sy_cache_fault(flush->cache, kind, address, slab);
+static SY_COLD void note_fault(sy_flush *flush, sy_fault_kind kind, size_t index) {
+    flush->bad[flush->faults++] = (sy_bad_item){(uint8_t)index, (uint8_t)kind};
+}
+
+/* Raises the faults. A handler of faults may free objects to the magazine in which the items are,
+ * so they are copied first. */
+static SY_COLD void sy_cache_raise_noted(const sy_flush *flush, const uintptr_t *items) {
+    uintptr_t address[SY_MAGAZINE_ITEMS];
+    for (size_t i = 0; i < flush->faults; i++) address[i] = items[flush->bad[i].index];
+    for (size_t i = 0; i < flush->faults; i++) {
+        sy_fault fault = sy_cache_fault(flush->cache, (sy_fault_kind)flush->bad[i].kind, address[i],
+                                        sy_slab_at(address[i]));
+        sy_fault_raise(&fault);
+    }
 }
 
 /* Unlinks the empty slabs beyond `keep`. They are released once the lock is let go. */
@@ -250,12 +265,8 @@ SY_COLD sy_fault_kind sy_cache_fault_outside(const sy_cache *cache, const sy_sla
     return released ? SY_FAULT_DOUBLE_FREE : SY_FAULT_WRONG_CACHE;
 }
 
-/* The slab of `address`, or NULL, with the fault noted: no slab of the cache is there. */
-static inline sy_slab *find_slab(sy_flush *flush, uintptr_t address) {
-    sy_slab *slab = sy_slab_at(address);
-    if (SY_LIKELY(sy_slab_is_in(slab, flush->cache))) return slab;
-    note_fault(flush, sy_cache_fault_outside(flush->cache, slab), address, slab);
-    return NULL;
+static SY_COLD void note_outside(sy_flush *flush, uintptr_t address, size_t index) {
+    note_fault(flush, sy_cache_fault_outside(flush->cache, sy_slab_at(address)), index);
 }
 
 /* Sets the bits of the items' slots, and notes the faults. The lock is held. */
@@ -266,19 +277,22 @@ static void put_slots(sy_flush *flush, const uintptr_t *items, size_t count) {
     for (size_t i = 0; i < count; i++) {
         uintptr_t address = items[i];
         if (!slab || address - slab->start >= layout->slab_bytes) {
-            sy_slab *next = find_slab(flush, address);
-            if (SY_UNLIKELY(!next)) continue;
+            sy_slab *next = sy_slab_at(address);
+            if (SY_UNLIKELY(!sy_slab_is_in(next, flush->cache))) {
+                note_outside(flush, address, i);
+                continue;
+            }
             if (slab) leave_slab(flush, slab, added);
             slab = next, added = 0;
         }
         uint32_t index = sy_slab_index(slab, layout, address);
         if (SY_UNLIKELY(index == UINT32_MAX)) {
-            note_fault(flush, SY_FAULT_MISALIGNED_POINTER, address, slab);
+            note_fault(flush, SY_FAULT_MISALIGNED_POINTER, i);
             continue;
         }
         uint64_t *word = &slab->free[index / 64], bit = UINT64_C(1) << index % 64;
         if (SY_UNLIKELY(*word & bit)) {
-            note_fault(flush, SY_FAULT_DOUBLE_FREE, address, slab);
+            note_fault(flush, SY_FAULT_DOUBLE_FREE, i);
             continue;
         }
         *word |= bit;
@@ -337,7 +351,7 @@ void sy_cache_flush(void *owner, uintptr_t *items, size_t count, _Atomic uint32_
     sy_lock_release(&cache->lock);
     sy_cache_release_surplus(&flush);
     sy_drained_end();
-    for (size_t i = 0; i < flush.faults; i++) sy_fault_raise(&flush.fault[i]);
+    if (SY_UNLIKELY(flush.faults)) sy_cache_raise_noted(&flush, items);
 }
 
 /* ---- one live object ---- */

@@ -7,6 +7,7 @@
 #include "cache/directory.h"
 #include "cache/epoch.h"
 #include "cache/watched.h"
+#include "watch/tools.h"
 
 enum {
     STEP_EMPTIES = 4, /* the most slabs that one step releases, */
@@ -110,9 +111,17 @@ static bool claim_next(sy_cache *cache, size_t *left, bool aged, sy_claim *claim
     return false;
 }
 
+/* The program's function for it may write to the memory, which is hidden under a tool. */
+static bool discard_part(const sy_cache *cache, const sy_slab *slab, char *start, size_t bytes) {
+    if (cache->flags & SY_TOLD) sy_tool_lend(start, bytes);
+    bool discarded = sy_run_discard(slab, start, bytes) == 0;
+    if (cache->flags & SY_TOLD) sy_tool_take_back(start, bytes);
+    return discarded;
+}
+
 /* Discards the claimed granules, by one system call for each run of them; returns those that were
  * discarded. */
-static uint64_t discard_granules(const sy_claim *claim, size_t *bytes) {
+static uint64_t discard_granules(const sy_cache *cache, const sy_claim *claim, size_t *bytes) {
     size_t granule = sy_slab_granule(claim->slab);
     uint64_t done = 0;
     for (unsigned first = 0; first < 64;) {
@@ -122,8 +131,8 @@ static uint64_t discard_granules(const sy_claim *claim, size_t *bytes) {
         }
         unsigned end = first;
         while (end < 64 && claim->granules >> end & 1) end++;
-        if (sy_run_discard(claim->slab, (char *)claim->slab->start + first * granule,
-                           (end - first) * granule) == 0) {
+        if (discard_part(cache, claim->slab, (char *)claim->slab->start + first * granule,
+                         (end - first) * granule)) {
             *bytes += (end - first) * granule;
             for (unsigned i = first; i < end; i++) done |= UINT64_C(1) << i;
         }
@@ -139,7 +148,7 @@ static bool give_granules(sy_cache *cache, const sy_claim *claim, size_t *bytes)
     sy_slab *slab = claim->slab;
     if (slab->built) sy_cache_destruct(cache, slab, claim->slots);
     if (cache->watch) sy_watched_forget(cache, slab, claim->slots);
-    uint64_t holes = discard_granules(claim, bytes);
+    uint64_t holes = discard_granules(cache, claim, bytes);
     sy_chunk_punched(slab);
     sy_lock_acquire(&cache->lock);
     slab->holes |= holes;

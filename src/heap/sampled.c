@@ -78,7 +78,7 @@ static bool can_sample(size_t size, size_t align) {
            !atomic_load_explicit(&sy_fail_armed, memory_order_relaxed);
 }
 
-/* NULL where address space is limited: the 130 MiB of guarded objects and their stacks would be
+/* NULL where address space is limited: the 260 MiB of guarded objects and their stacks would be
  * missing elsewhere. */
 static sy_cache *sampled_cache(void) {
     sy_cache *cache = atomic_load_explicit(&sampled, memory_order_acquire);

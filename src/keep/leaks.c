@@ -220,27 +220,31 @@ static void sort(sy_groups *groups) {
         }
 }
 
+/* Another thread may have allocated an object since `now`. */
+static uint64_t sy_age(uint64_t time, uint64_t now) { return now > time ? now - time : 0; }
+
 static sy_leak leak_of(const sy_group *group, uint64_t now) {
     const sy_stamp allocated = {group->oldest, group->stack, group->thread};
     return (sy_leak){
         .cache = group->cache,
         .objects = group->objects,
         .bytes = group->bytes,
-        .oldest = now - group->oldest,
-        .newest = now - group->newest,
+        .oldest = sy_age(group->oldest, now),
+        .newest = sy_age(group->newest, now),
         .example = group->example,
-        .allocated = sy_stamp_trace(&allocated),
+        .allocated = sy_stamp_trace(&allocated, now),
     };
 }
 
-/* A function that gets the sorted groups. */
-typedef int sy_groups_use(void *arg, const sy_groups *groups);
+/* A function that gets the sorted groups. `now`: when the search began. */
+typedef int sy_groups_use(void *arg, const sy_groups *groups, uint64_t now);
 
 /* Makes the groups and passes them to `use`. The search covers the stack from this function's frame
  * up: the caller has saved its registers in its own frame, just above. */
 static __attribute__((noinline)) int with_groups(sy_cache *cache, unsigned flags,
                                                  sy_groups_use *use, void *arg) {
     int error = errno, result = 0;
+    uint64_t now = sy_os_now();
     sy_question question = {.cache = cache, .stack = (uintptr_t)__builtin_frame_address(0)};
     sy_groups *groups = find_groups(flags, &question);
     if (!groups) {
@@ -249,7 +253,7 @@ static __attribute__((noinline)) int with_groups(sy_cache *cache, unsigned flags
     }
     sort(groups);
     errno = error;
-    result = use(arg, groups);
+    result = use(arg, groups, now);
     give_groups(groups, question.room);
     return result;
 }
@@ -271,9 +275,8 @@ typedef struct sy_visitor {
     void *arg;
 } sy_visitor;
 
-static int visit_each(void *visitor_, const sy_groups *groups) {
+static int visit_each(void *visitor_, const sy_groups *groups, uint64_t now) {
     const sy_visitor *visitor = visitor_;
-    uint64_t now = sy_os_now();
     int result = 0;
     for (size_t i = 0; i < groups->count && result == 0; i++) {
         sy_leak leak = leak_of(&groups->group[i], now);
@@ -346,10 +349,9 @@ static void add_leak(sy_total *total, const sy_leak *leak, sy_later later) {
     sy_report_looked("    ");
 }
 
-static int add_leaks(void *total_, const sy_groups *groups) {
+static int add_leaks(void *total_, const sy_groups *groups, uint64_t now) {
     sy_total *total = total_;
     const sy_group *end = groups->group + groups->count;
-    uint64_t now = sy_os_now();
     if (groups->count) total->writing = sy_report_begin();
     for (const sy_group *group = groups->group; group < end; group++) {
         sy_leak leak = leak_of(group, now);

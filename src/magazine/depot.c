@@ -8,6 +8,7 @@
 #include "os/invariant.h"
 #include "os/os.h"
 #include "os/pages.h"
+#include "os/race.h"
 
 static const uint64_t NUMBER_MASK = (UINT64_C(1) << SY_DEPOT_TAG_SHIFT) - 1;
 
@@ -49,6 +50,7 @@ static bool magazine_is_bounded(const sy_magazine *magazine) {
 
 void sy_depot_push(sy_depot_shard *shard, sy_magazine *magazine) {
     SY_INVARIANT(magazine_is_bounded(magazine));
+    sy_race_before(magazine);
     uint64_t items = atomic_load_explicit(&magazine->count, memory_order_relaxed);
     uint64_t top = atomic_load_explicit(&shard->top, memory_order_acquire);
     do {
@@ -73,6 +75,7 @@ sy_magazine *sy_depot_pop(sy_depot_shard *shard) {
         if (atomic_compare_exchange_weak_explicit(&shard->top, &top, with_next_tag(top, next),
                                                   memory_order_acq_rel, memory_order_acquire)) {
             SY_INVARIANT(magazine_is_bounded(magazine));
+            sy_race_after(magazine);
             return magazine;
         }
     }

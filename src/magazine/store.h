@@ -12,7 +12,7 @@
  * newest one (sy_loaded_push_once) reads this word when the magazine is empty, and so does not read
  * an item of another magazine.
  *
- * Below: os. Used by the rest of magazine/ alone.
+ * Below: os. Used by the rest of magazine/ alone, except for SY_MAGAZINE_ITEMS.
  */
 #ifndef SY_MAGAZINE_STORE_H
 #define SY_MAGAZINE_STORE_H

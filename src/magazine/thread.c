@@ -11,6 +11,7 @@
 #include "os/lock.h"
 #include "os/os.h"
 #include "os/pages.h"
+#include "os/race.h"
 
 enum {
     GROUP_MAX = 16, /* records made at a time */
@@ -71,8 +72,10 @@ static void set_thread_state(sy_thread *thread, sy_thread_state state) {
 
 static bool change_state(sy_thread *thread, sy_thread_state from, sy_thread_state to) {
     uint32_t expected = from;
-    return atomic_compare_exchange_strong_explicit(&thread->state, &expected, to,
-                                                   memory_order_acquire, memory_order_relaxed);
+    bool changed = atomic_compare_exchange_strong_explicit(
+        &thread->state, &expected, to, memory_order_acquire, memory_order_relaxed);
+    if (changed) sy_race_after(thread);
+    return changed;
 }
 
 bool sy_threads_park(void) { return atomic_load_explicit(&park, memory_order_relaxed); }
@@ -82,6 +85,7 @@ bool sy_thread_claim(sy_thread *thread) {
 }
 
 void sy_thread_unclaim(sy_thread *thread) {
+    sy_race_before(thread);
     atomic_store_explicit(&thread->state, SY_THREAD_PARKED, memory_order_release);
 }
 
@@ -218,6 +222,7 @@ void sy_thread_idle(void) {
     if (!thread) return;
     sy_abi_1 = shut_slots;
     if (!sy_threads_park()) atomic_store_explicit(&park, true, memory_order_relaxed);
+    sy_race_before(thread);
     atomic_store_explicit(&thread->state, SY_THREAD_PARKED, memory_order_release);
     sy_drained_end();
 }

@@ -1,8 +1,9 @@
 /*
  * linux_places.c: the part of os.h that says what lies at an address. It reads /proc/self/maps, the
- * loader's list (for data: zeroed data is in no file), and the symbols of the ELF file that is
- * mapped there. Its buffers are small and on the stack, since the caller's stack may have only a
- * few KiB. If a file is malformed, the answer is missing or wrong.
+ * loader's list (for data, because zeroed data is in no file; for code, where there is no /proc),
+ * and the symbols of the ELF file that is mapped there. Its buffers are small and on the stack,
+ * since the caller's stack may have only a few KiB. If a file is malformed, the answer is missing
+ * or wrong.
  */
 #define _GNU_SOURCE
 
@@ -267,36 +268,21 @@ static void name_address(int fd, const ElfW(Ehdr) * header, unsigned kinds, uint
     read_name(fd, names.sh_offset + symbol.st_name, name, SY_OS_FUNCTION_MAX);
 }
 
-static void ask_file(int fd, uint64_t offset, sy_os_place *place) {
+/* `by_offset`: place->in_file is an offset in the file so far, and no address. */
+static void ask_file(int fd, bool by_offset, sy_os_place *place) {
     ElfW(Ehdr) header;
     if (!read_header(fd, &header)) return;
-    place->in_file = own_address(fd, &header, offset);
+    if (by_offset) place->in_file = own_address(fd, &header, place->in_file);
     name_address(fd, &header, FUNCTIONS, place->in_file, place->function, &place->in_function);
 }
 
-bool sy_os_locate(uintptr_t address, sy_os_place *place) {
-    int saved = errno;
-    mapping found;
-    if (!find_mapping(address, &found) || found.path[0] == 0) return false;
-    place->in_file = address - found.start + found.offset;
-    place->in_function = 0;
-    place->function[0] = 0;
-    memcpy(place->file, found.path, sizeof place->file);
-    int fd = found.path[0] == '/' ? open(found.path, O_RDONLY | O_CLOEXEC) : -1;
-    if (fd >= 0) {
-        ask_file(fd, place->in_file, place);
-        close(fd);
-    }
-    errno = saved;
-    return true;
-}
-
-/* ---- data ---- */
+/* ---- the loader's list ---- */
 
 typedef struct search {
     uintptr_t address;
     uint64_t own; /* the virtual address in the ELF file */
     char *file;
+    bool alone; /* without system calls */
 } search;
 
 static void copy_path(const char *from, char *to) {
@@ -306,14 +292,18 @@ static void copy_path(const char *from, char *to) {
     to[length] = 0;
 }
 
-/* In the loader's list the program itself has no name, so its path is read from /proc/self/exe. */
-static void copy_name(const struct dl_phdr_info *object, char *file) {
-    if (object->dlpi_name && object->dlpi_name[0] == '/') {
-        copy_path(object->dlpi_name, file);
-        return;
-    }
-    ssize_t got = readlink("/proc/self/exe", file, SY_OS_FILE_MAX - 1);
-    file[got < 0 ? 0 : got] = 0;
+/* In the loader's list the program itself has no name, so its path is read from /proc/self/exe, or
+ * is the one by which it was started. */
+static void copy_name(const struct dl_phdr_info *object, const search *for_it) {
+    const char *started = (const char *)getauxval(AT_EXECFN);
+    ssize_t got = -1;
+    bool named = object->dlpi_name && object->dlpi_name[0];
+    if (!named && !for_it->alone)
+        got = readlink("/proc/self/exe", for_it->file, SY_OS_FILE_MAX - 1);
+    if (got > 0)
+        for_it->file[got] = 0;
+    else
+        copy_path(named ? object->dlpi_name : started ? started : "", for_it->file);
 }
 
 static int look_at_object(struct dl_phdr_info *object, size_t bytes, void *arg) {
@@ -324,11 +314,59 @@ static int look_at_object(struct dl_phdr_info *object, size_t bytes, void *arg) 
         uintptr_t start = object->dlpi_addr + part->p_vaddr;
         if (part->p_type != PT_LOAD || for_it->address - start >= part->p_memsz) continue;
         for_it->own = for_it->address - object->dlpi_addr;
-        copy_name(object, for_it->file);
+        copy_name(object, for_it);
         return 1;
     }
     return 0;
 }
+
+static bool locate_loaded(uintptr_t address, sy_os_place *place, bool alone) {
+    search for_it = {.address = address, .file = place->file, .alone = alone};
+    if (!dl_iterate_phdr(look_at_object, &for_it)) return false;
+    place->in_file = for_it.own;
+    place->in_function = 0;
+    place->function[0] = 0;
+    return true;
+}
+
+bool sy_os_locate_loaded(uintptr_t address, sy_os_place *place) {
+    return locate_loaded(address, place, true);
+}
+
+/* ---- code ---- */
+
+bool sy_os_tells_mappings(void) {
+    int saved = errno, fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) close(fd);
+    errno = saved;
+    return fd >= 0;
+}
+
+/* The file of a mapping; false: it has none. */
+static bool locate_in(const mapping *found, uintptr_t address, sy_os_place *place) {
+    place->in_file = address - found->start + found->offset;
+    place->in_function = 0;
+    place->function[0] = 0;
+    memcpy(place->file, found->path, sizeof place->file);
+    return found->path[0] != 0;
+}
+
+bool sy_os_locate(uintptr_t address, sy_os_place *place) {
+    int saved = errno;
+    mapping found;
+    bool mapped = find_mapping(address, &found);
+    bool located =
+        mapped ? locate_in(&found, address, place) : locate_loaded(address, place, false);
+    int fd = located && place->file[0] == '/' ? open(place->file, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        ask_file(fd, mapped, place);
+        close(fd);
+    }
+    errno = saved;
+    return located;
+}
+
+/* ---- data ---- */
 
 static void name_section(int fd, const ElfW(Ehdr) * header, uint64_t address, char *name) {
     ElfW(Shdr) names, section;
@@ -371,6 +409,8 @@ void sy_os_find(uintptr_t address, sy_os_data *data) {
         bool own = find_stack(&low, &high) && address >= low && address < high;
         data->region = own ? SY_OS_OWN_STACK : region_of(&found);
         copy_path(found.path, data->file);
+    } else if (!sy_os_tells_mappings()) {
+        data->region = SY_OS_UNTOLD;
     }
     errno = saved;
 }

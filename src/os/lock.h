@@ -39,6 +39,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "os/race.h"
+
 /* The lock order of the whole library, outermost first. */
 typedef enum sy_rank {
     SY_RANK_REPORT = 1, /* the report that is being written (watch/) */
@@ -102,12 +104,14 @@ static inline void sy_lock_acquire(sy_lock *lock) {
         !atomic_compare_exchange_strong_explicit(&lock->word, &unheld, self->number,
                                                  memory_order_acquire, memory_order_relaxed))
         sy_lock_acquire_slow(lock);
+    sy_race_after(lock);
 }
 
 static inline void sy_lock_release(sy_lock *lock) {
 #ifdef SY_DEBUG
     sy_lock_note_release(lock);
 #endif
+    sy_race_before(lock);
     sy_lock_holder *self = &sy_lock_self;
     uint32_t held = self->number;
     if (!atomic_compare_exchange_strong_explicit(&lock->word, &held, 0, memory_order_release,

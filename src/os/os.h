@@ -387,11 +387,18 @@ typedef struct sy_os_place {
 
 /* Finds the file and the function that the code at `address` is from; the function is from the
  * file's symbol table. False: the address is in no file. Reads files; takes about as long as
- * reading their symbol tables. */
+ * reading their symbol tables. Without /proc it finds the files that the loader knows. */
 bool sy_os_locate(uintptr_t address, sy_os_place *place);
+
+/* The same by the loader's list alone: without a function, and without a system call. */
+bool sy_os_locate_loaded(uintptr_t address, sy_os_place *place);
+
+/* Whether the system tells what is mapped: there is /proc, and its files can be opened. */
+bool sy_os_tells_mappings(void);
 
 typedef enum sy_os_region {
     SY_OS_NOWHERE,     /* nothing is mapped there */
+    SY_OS_UNTOLD,      /* in no file of the program; the system does not tell more (no /proc) */
     SY_OS_ANONYMOUS,   /* a mapping without a name */
     SY_OS_NAMED,       /* a mapping that the system names, such as "[heap]": `file` */
     SY_OS_OWN_STACK,   /* the calling thread's stack */

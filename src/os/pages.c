@@ -6,11 +6,15 @@
 #include <errno.h>
 
 #include "os/os.h"
+#include "os/race.h"
 
 void *sy_pages_take(size_t bytes, size_t align, const char *name) {
     void *start = sy_os_reserve(bytes, align, name);
     if (!start) return NULL;
-    if (sy_os_commit(start, bytes) == 0) return start;
+    if (sy_os_commit(start, bytes) == 0) {
+        sy_race_own(start, bytes);
+        return start;
+    }
     sy_os_release(start, bytes);
     errno = ENOMEM;
     return NULL;

@@ -10,6 +10,7 @@
 
 #include "os/lock.h"
 #include "os/os.h"
+#include "os/race.h"
 
 enum { NOT_STARTED, STARTING, STARTED };
 
@@ -140,6 +141,7 @@ static const sy_part *from_innermost(size_t i) { return sy_parts[sy_part_count -
 /* The first attempt to register the hooks of fork fails where pthread_atfork allocates from this
  * library, because no part has started. The second one can allocate. */
 static int start_parts(void) {
+    if (!parts_started) sy_race_start();
     (void)survive_forks();
     for (; parts_started < sy_part_count; parts_started++) {
         const sy_part *part = from_innermost(parts_started);

@@ -1,13 +1,18 @@
 /*
  * explain.c: adds to a tool's report on an address: which object of which cache lies there, and
- * which threads allocated and freed it. Called at the end of the report.
+ * which threads allocated and freed it. Called at the end of the report, which has taken a time
+ * that is not known. So the lines do not say how long ago it was, but how long the object lived.
  */
 #include "watch/report.h"
 #include "watch/watch.h"
 
-static void add_trace(const char *done, const sy_stamp *stamp) {
-    sy_trace trace = sy_stamp_trace(stamp);
-    sy_report_trace(done, &trace);
+static void add_life(const sy_record *record) {
+    uint64_t born = record->allocated.time, died = record->freed.time;
+    sy_trace allocated = sy_stamp_trace(&record->allocated, born);
+    sy_report_next_trace("allocated", 0, &allocated);
+    if (sy_record_state(record) == SY_OBJECT_LIVE) return;
+    sy_trace freed = sy_stamp_trace(&record->freed, died);
+    sy_report_next_trace("freed", died > born ? died - born : 0, &freed);
 }
 
 /* 4 bytes behind | 8 bytes before | 16 bytes into */
@@ -43,9 +48,6 @@ void sy_watch_explain(const sy_watch *watch, const sy_record *record, const void
                       const void *object) {
     if (!sy_report_begin()) return;
     add_object_headline(watch, record, address, object);
-    if (sy_record_state(record) != SY_OBJECT_FRESH) {
-        add_trace("allocated", &record->allocated);
-        if (sy_record_state(record) != SY_OBJECT_LIVE) add_trace("freed", &record->freed);
-    }
+    if (sy_record_state(record) != SY_OBJECT_FRESH) add_life(record);
     sy_report_end();
 }

@@ -314,6 +314,7 @@ static void add_variable(const sy_os_data *data) {
 static void add_target(const sy_fault *fault) {
     static const char *const regions[] = {
         [SY_OS_NOWHERE] = "nothing: no memory is mapped there",
+        [SY_OS_UNTOLD] = "not known: files of /proc cannot be read",
         [SY_OS_ANONYMOUS] = "memory without a name, of another allocator's or of a stack",
         [SY_OS_NAMED] = "memory of the process, ",
         [SY_OS_OWN_STACK] = "the stack of this thread",

@@ -6,8 +6,18 @@
  *
  * A run has 1, 2, 4 ... slots, and its length never changes. A run is in one of three states: it is
  * live; it waits in the queue of its length; or one thread is taking or freeing it (TAKEN,
- * FREEING), and makes the system calls for it without the lock. The lock guards the queues, `fresh`
- * and `ready`. The state in a run's record decides which thread may free it.
+ * FREEING), and makes the system calls for it without the lock. The lock guards the queues, the
+ * counts, `fresh` and `ready`. The state in a run's record decides which thread may free it.
+ *
+ * Slots held by live objects do not come back while these live, and a program may keep each object
+ * that is sampled. So `ready` grows until more than half of the slots wait. Where `ready` has
+ * reached n, the spare slots, a quarter of n, go to few objects of each site:
+ *
+ *     |<------ held: live, taken ------>|<-------- left -------->|
+ *     |<------- to any site ------->|<- spare: to sites that hold less than left / 64 ->|
+ *
+ * Sites whose objects live long soon hold more than this. An object that lives shortly needs a slot
+ * for a moment only, so its site holds few. (A site is a stack that allocates.)
  */
 #include "watch/guard.h"
 
@@ -28,6 +38,9 @@ enum {
     ORDER_MAX = 7,         /* runs of up to 128 slots: almost 1 MiB of pages */
     ORDER_NONE,            /* no run is long enough */
     STEP_SLOTS = 256,      /* slots committed at a time: 2 MiB, the memory of one page table */
+    SPARE_OF_STEP = 64,    /* of each step, slots that are left to sites that hold few */
+    SPARE_SHARES = 64,     /* sites that may hold a share of the slots that are left */
+    SITES = 1 << 10,       /* counts of sites; two sites may share one */
     ALL_SLOTS = 1 << 20,   /* slots for guard=all: 8 GiB, and 128 MiB of records, if all are used */
     SPLIT_SLOTS = 8 << 10, /* slots where guards split mappings: a quarter of Linux's 65,530 */
     EVERY = 1000,          /* one allocation in so many, if only SY_GUARD asks for guards */
@@ -44,6 +57,7 @@ typedef struct sy_guarded {
     uint32_t head;             /* number of the run's first slot */
     uint32_t next;             /* next run in the queue */
     uint32_t order;            /* the run has 1 << order slots */
+    uint32_t site;             /* index of its count, while the run is no free one */
     size_t object_size;        /* bytes of the cache's objects; this object may be smaller */
     char name[NAME_BYTES];
 } sy_guarded;
@@ -67,7 +81,10 @@ static bool growing;            /* a thread is committing more slots */
 static SY_TLS bool own_growing; /* this thread is */
 static bool left_side;          /* the next object lies at the left end of its run */
 static sy_queue queues[ORDER_NONE];
-static _Atomic uint32_t fresh; /* also read without the lock: slots below it belong to runs */
+static uint32_t waiting;          /* slots of the runs in the queues */
+static uint32_t site_runs[SITES]; /* runs of each site that do not wait */
+static _Atomic uint32_t fresh;    /* also read without the lock: slots below it belong to runs */
+static _Atomic uint64_t left_out; /* objects that were to be guarded and found no run */
 
 /* ---- chance ---- */
 
@@ -143,7 +160,6 @@ static uintptr_t open_end(const sy_guarded *run) {
 
 static uint32_t slots_wanted(bool all) {
     uint32_t count = atomic_load_explicit(&sy_options_now.guard_slots, memory_order_relaxed);
-    if (!count) count = STEP_SLOTS;
     if (all && count < ALL_SLOTS) count = ALL_SLOTS;
     if (sy_os_guards_split() && count > SPLIT_SLOTS) count = SPLIT_SLOTS;
     return count;
@@ -180,14 +196,15 @@ static bool make_region_of(uint32_t count) {
     return start;
 }
 
-/* Makes the region, once. If the addresses for guard=all cannot be had, it makes the smaller one.
+/* Makes the region, once. If there are no addresses for so many slots, it makes a smaller one.
  * Returns whether there is a region. */
 static bool make_region(bool all) {
     if (atomic_load_explicit(&sy_guard_bytes, memory_order_acquire)) return true;
-    if (!make_region_of(slots_wanted(all)) && !(all && make_region_of(slots_wanted(false))))
-        return false;
-    sy_access_expect_guards(sy_guard_explain);
-    return true;
+    uint32_t count = slots_wanted(all), fewer = slots_wanted(false);
+    bool made = make_region_of(count) || (fewer < count && make_region_of(fewer)) ||
+                (STEP_SLOTS < fewer && make_region_of(STEP_SLOTS));
+    if (made) sy_access_expect_guards(sy_guard_explain);
+    return made;
 }
 
 /* Commits more slots, all as guards: from the first new slot to the guard behind the last. */
@@ -221,6 +238,7 @@ static void enqueue(sy_guarded *run) {
     else
         slots[queue->last].next = number_of(run);
     queue->last = number_of(run);
+    waiting += run_slots(run);
 }
 
 /* Takes a waiting run of this length, or else a longer one. */
@@ -229,7 +247,24 @@ static sy_guarded *dequeue(unsigned order) {
     if (order > ORDER_MAX) return NULL;
     sy_guarded *run = &slots[queues[order].first];
     queues[order].first = run->next;
+    waiting -= run_slots(run);
     return run;
+}
+
+static uint32_t held_slots(void) {
+    return atomic_load_explicit(&fresh, memory_order_relaxed) - waiting;
+}
+
+/* Whether all slots are committed, and the site holds enough of them. */
+static bool holds_enough(uint32_t site) {
+    uint32_t left = slot_count - held_slots(), spare = slot_count / STEP_SLOTS * SPARE_OF_STEP;
+    return left <= spare && site_runs[site] >= (left + SPARE_SHARES - 1) / SPARE_SHARES;
+}
+
+/* Whether there have to be more slots before a run is reused. Runs of samples are reused if more
+ * than half of the slots wait, others only if there can be no more slots. */
+static bool wants_growth(bool all) {
+    return ready < slot_count && !growing && (all || waiting <= ready / 2);
 }
 
 /* ---- runs ---- */
@@ -253,29 +288,39 @@ static bool win(sy_guarded *run) {
     return won;
 }
 
+/* The object that a run is needed for. */
+typedef struct sy_guard_need {
+    unsigned order;
+    bool all;      /* all objects are guarded */
+    uint32_t site; /* index of its count */
+} sy_guard_need;
+
 /* Takes a fresh run; or with `reused`, if there is none, one that waits. */
-static sy_guarded *try_run(unsigned order, bool reused) {
-    sy_guarded *run = carve(order);
-    if (!run && reused) run = dequeue(order);
-    if (run) set_run_state(run, SY_OBJECT_TAKEN);
-    if (run) sy_own_replace(&own_runs, NULL, run);
+static sy_guarded *try_run(const sy_guard_need *need, bool reused) {
+    if (!need->all && holds_enough(need->site)) return NULL;
+    sy_guarded *run = carve(need->order);
+    if (!run && reused) run = dequeue(need->order);
+    if (!run) return NULL;
+    run->site = need->site;
+    site_runs[run->site]++;
+    set_run_state(run, SY_OBJECT_TAKEN);
+    sy_own_replace(&own_runs, NULL, run);
     return run;
 }
 
-/* As long as the region can grow, no run is reused. */
-static sy_guarded *take_run(unsigned order, bool *left) {
+static sy_guarded *take_run(const sy_guard_need *need, bool *left) {
     sy_lock_acquire(&lock);
-    bool may_grow = ready < slot_count && !growing;
-    sy_guarded *run = try_run(order, !may_grow);
-    own_growing = !run && may_grow;
+    bool grows = wants_growth(need->all);
+    sy_guarded *run = try_run(need, !grows);
+    own_growing = !run && grows;
     growing |= own_growing;
     *left = left_side;
     left_side = !left_side;
     sy_lock_release(&lock);
-    if (run || !may_grow) return run;
+    if (run || !grows) return run;
     grow_guards();
     sy_lock_acquire(&lock);
-    run = try_run(order, true);
+    run = try_run(need, true);
     sy_lock_release(&lock);
     return run;
 }
@@ -283,6 +328,7 @@ static sy_guarded *take_run(unsigned order, bool *left) {
 static void put_run(sy_guarded *run) {
     sy_lock_acquire(&lock);
     set_run_state(run, SY_OBJECT_FREE);
+    site_runs[run->site]--;
     enqueue(run);
     sy_own_replace(&own_runs, run, NULL);
     sy_lock_release(&lock);
@@ -308,6 +354,7 @@ static sy_stamp stamp(void) {
 }
 
 static sy_fault fault_of(const sy_guarded *run, sy_fault_kind kind, uintptr_t address) {
+    uint64_t now = sy_os_now();
     return (sy_fault){
         .kind = kind,
         .cache = run->name,
@@ -316,8 +363,8 @@ static sy_fault fault_of(const sy_guarded *run, sy_fault_kind kind, uintptr_t ad
         .address = (void *)address,
         .object = (void *)run->object,
         .offset = (ptrdiff_t)(address - run->object),
-        .allocated = sy_stamp_trace(&run->record.allocated),
-        .freed = sy_stamp_trace(&run->record.freed),
+        .allocated = sy_stamp_trace(&run->record.allocated, now),
+        .freed = sy_stamp_trace(&run->record.freed, now),
     };
 }
 
@@ -344,13 +391,14 @@ static void note_owner(sy_guarded *run, sy_watch *watch) {
 
 /* Makes an object in a run that this thread has taken. If its pages cannot be made accessible, it
  * returns NULL and leaves the run as it was. */
-static void *begin_object(sy_guarded *run, sy_watch *watch, uintptr_t object, size_t size) {
+static void *begin_object(sy_guarded *run, sy_watch *watch, uintptr_t object, size_t size,
+                          sy_stamp allocated) {
     uintptr_t start = sy_round_down(object, page_bytes());
     if (sy_os_guard((void *)start, sy_round_up(object + size, page_bytes()) - start, false) != 0)
         return NULL;
     run->object = object;
     atomic_store_explicit(&run->record.size, size, memory_order_relaxed);
-    run->record.allocated = stamp();
+    run->record.allocated = allocated;
     run->record.freed = (sy_stamp){0};
     note_owner(run, watch);
     fill_beside(watch, run);
@@ -359,13 +407,25 @@ static void *begin_object(sy_guarded *run, sy_watch *watch, uintptr_t object, si
     return (void *)object;
 }
 
+/* NULL: there is no run for it. */
+static void *make_object(sy_watch *watch, size_t size, size_t align, sy_guard_need need) {
+    bool left;
+    sy_stamp allocated = stamp();
+    need.site = allocated.stack % SITES;
+    sy_guarded *run = take_run(&need, &left);
+    if (!run) return NULL;
+    void *object = begin_object(run, watch, place(run, size, align, left), size, allocated);
+    if (!object) put_run(run);
+    return object;
+}
+
 void *sy_guard_alloc(sy_watch *watch, size_t size, size_t align) {
     int error = errno;
-    bool left, all = atomic_load_explicit(&sy_options_now.guard_every, memory_order_relaxed) == 1;
-    unsigned order = order_for(size, align, all);
-    sy_guarded *run = order < ORDER_NONE && make_region(all) ? take_run(order, &left) : NULL;
-    void *object = run ? begin_object(run, watch, place(run, size, align, left), size) : NULL;
-    if (run && !object) put_run(run);
+    bool all = atomic_load_explicit(&sy_options_now.guard_every, memory_order_relaxed) == 1;
+    sy_guard_need need = {.order = order_for(size, align, all), .all = all};
+    if (need.order == ORDER_NONE) return NULL;
+    void *object = make_region(all) ? make_object(watch, size, align, need) : NULL;
+    if (!object) atomic_fetch_add_explicit(&left_out, 1, memory_order_relaxed);
     errno = error;
     return object;
 }
@@ -493,6 +553,16 @@ void sy_guard_forget(sy_watch *watch, sy_guard_visit *last, void *arg) {
     }
 }
 
+/* ---- statistics ---- */
+
+bool sy_guard_get_counts(sy_guard_counts *counts) {
+    sy_lock_acquire(&lock);
+    *counts = (sy_guard_counts){.held = held_slots(), .freed = waiting};
+    sy_lock_release(&lock);
+    counts->left_out = atomic_load_explicit(&left_out, memory_order_relaxed);
+    return counts->held || counts->freed || counts->left_out;
+}
+
 /* ---- bad accesses ---- */
 
 /* Bytes between the run's object and the address. */
@@ -551,6 +621,14 @@ static size_t verify_queue(unsigned order, size_t *wrong) {
     return count;
 }
 
+static size_t verify_sites(void) {
+    size_t counted = 0;
+    for (unsigned site = 0; site < SITES; site++) counted += site_runs[site];
+    for (const sy_guarded *run = next_run(NULL); run; run = next_run(run))
+        counted -= state_of(run) != SY_OBJECT_FREE;
+    return counted != 0;
+}
+
 static size_t verify_run(const sy_guarded *run) {
     size_t wrong = 0;
     for (uint32_t i = 0; i < run_slots(run); i++) wrong += run[i].head != number_of(run);
@@ -561,16 +639,19 @@ static size_t verify_run(const sy_guarded *run) {
 }
 
 size_t sy_guard_verify(void) {
-    size_t wrong = 0, waiting = 0, free_runs = 0;
+    size_t wrong = 0, queued = 0, free_runs = 0, free_slots = 0;
     sy_lock_acquire(&lock);
     wrong += atomic_load(&fresh) > ready || ready > slot_count;
     for (const sy_guarded *run = next_run(NULL); run; run = next_run(run)) {
         wrong += verify_run(run);
         free_runs += state_of(run) == SY_OBJECT_FREE;
+        free_slots += state_of(run) == SY_OBJECT_FREE ? run_slots(run) : 0;
     }
     for (unsigned order = 0; slots && order <= ORDER_MAX; order++)
-        waiting += verify_queue(order, &wrong);
-    wrong += waiting != free_runs;
+        queued += verify_queue(order, &wrong);
+    wrong += queued != free_runs;
+    wrong += waiting != free_slots;
+    wrong += verify_sites();
     sy_lock_release(&lock);
     return wrong;
 }
@@ -585,14 +666,19 @@ static void drop_guarded(void) {
     if (sy_lock_drop(&lock)) torn = true;
 }
 
-/* The region may be half published: then it is lost. The queues are made again from the free
+/* The region may be half published: then it is lost. The queues and counts are made again from the
  * runs. */
 static void mend_queues(void) {
     torn = false;
     if (!atomic_load(&sy_guard_bytes)) slots = NULL;
     for (unsigned order = 0; order <= ORDER_MAX; order++) queues[order].first = NONE;
+    for (unsigned site = 0; site < SITES; site++) site_runs[site] = 0;
+    waiting = 0;
     for (sy_guarded *run = next_run(NULL); run; run = next_run(run))
-        if (state_of(run) == SY_OBJECT_FREE) enqueue(run);
+        if (state_of(run) == SY_OBJECT_FREE)
+            enqueue(run);
+        else
+            site_runs[run->site]++;
 }
 
 /* Another thread was making an object in the run, so its fields may be partly those of the object

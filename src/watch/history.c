@@ -84,7 +84,7 @@ static size_t copy(const sy_history *history, sy_noted *noted) {
     return count;
 }
 
-static sy_operation operation_of(const sy_noted *noted) {
+static sy_operation operation_of(const sy_noted *noted, uint64_t now) {
     const sy_stamp stamp = {
         .time = noted->time,
         .stack = (uint32_t)(noted->stack_and_thread >> 32),
@@ -94,7 +94,7 @@ static sy_operation operation_of(const sy_noted *noted) {
         .freed = noted->size_and_freed & 1,
         .object = (void *)(uintptr_t)noted->object,
         .size = (size_t)(noted->size_and_freed >> 1),
-        .trace = sy_stamp_trace(&stamp),
+        .trace = sy_stamp_trace(&stamp, now),
     };
 }
 
@@ -107,9 +107,10 @@ int sy_history_each(const sy_history *history,
         return -1;
     }
     size_t count = copy(history, noted);
+    uint64_t now = sy_os_now();
     int result = 0;
     for (size_t i = 0; i < count && result == 0; i++) {
-        sy_operation operation = operation_of(&noted[i]);
+        sy_operation operation = operation_of(&noted[i], now);
         SY_CALLBACK(call, .function = "visitor of sy_cache_history");
         result = visit(arg, &operation);
         call.returned = true;

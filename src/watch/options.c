@@ -109,6 +109,7 @@ enum {
     WAITING_MAX = 1 << 20,  /* 8 MiB of pointers for a cache */
     LOG_MAX = 1 << 20,
     SLOTS_MAX = 64 << 10, /* 256 MiB of guarded pages */
+    SLOTS_USUAL = 16 << 10,
     DEPTH_MAX = 64,
     STATUS_MAX = 255, /* of a process */
     RARELY = 1000000000,
@@ -213,9 +214,9 @@ static const row table[OPTIONS] = {
                          "allocation takes three instructions more, and frees stay as fast as "
                          "without."},
                 .type = &guard},
-    [GUARD_SLOTS] = {.says = {"guard-slots", "N, 1 to 65536", NULL, "256",
-                              "The number of objects that are guarded at a time, freed ones "
-                              "included."},
+    [GUARD_SLOTS] = {.says = {"guard-slots", "N, 1 to 65536", NULL, "16384",
+                              "The most objects that are guarded at a time, freed ones included; "
+                              "at first 256, and more as objects that live long need them."},
                      .type = &guard_slots},
     [RANDOM] = {.says = {"random", "yes|no", "yes", "no", "Slots are given out in random order."},
                 .type = &yes_no,
@@ -347,7 +348,7 @@ static _Atomic(void (*)(void)) on_change;
 sy_options sy_options_now = {.redzone = 64,
                              .quarantine = 256,
                              .guard_every = 1000,
-                             .guard_slots = 256,
+                             .guard_slots = SLOTS_USUAL,
                              .stack_depth = 16,
                              .huge = (size_t)128 << 20,
                              .exit_check = true,

@@ -28,6 +28,7 @@ static char buffer[REPORT_MAX + sizeof cut_off];
 static size_t length;
 static bool full; /* something did not fit */
 static bool coloured;
+static bool has_stack;                    /* a stack was looked up */
 static char path[SY_OPTION_TEXT_MAX + 1]; /* "": stderr */
 
 static SY_TLS bool in_report;
@@ -56,7 +57,7 @@ bool sy_report_begin(void) {
     sy_lock_acquire(&lock);
     cancellation_before = sy_os_hold_cancellation();
     length = 0;
-    full = false;
+    full = has_stack = false;
     sy_lookup_forget();
     sy_options_report_path(path);
     coloured = wants_colour();
@@ -83,7 +84,11 @@ static void mark_cut(void) {
     length += sizeof cut_off - 1;
 }
 
+static const char without_files[] =
+    "  note: files of /proc cannot be read, so lines are missing: see addr2line -e FILE ADDRESS\n";
+
 void sy_report_end(void) {
+    if (has_stack && !sy_is_in_sandbox() && !sy_os_tells_mappings()) sy_report_text(without_files);
     if (full) mark_cut();
     if (length) write_out(path, buffer, length);
     sy_os_drop_cancellation(cancellation_before);
@@ -206,6 +211,7 @@ static size_t line_count;
 
 void sy_report_look(const void *const *frames, size_t depth, sy_lookup_next *next, void *arg) {
     bool deep = atomic_load_explicit(&sy_options_now.symbols, memory_order_relaxed);
+    has_stack = true;
     sy_lookup_stack(frames, depth, deep, next, arg);
     if (depth > SY_SYMBOLS_MAX) depth = SY_SYMBOLS_MAX;
     line_count = 0;
@@ -291,16 +297,28 @@ void sy_report_place(uint32_t stack) {
     if (depth) sy_report_stack(frames, depth, "    ");
 }
 
-void sy_report_trace(const char *done, const sy_trace *trace) {
+/* `when`: what follows the time; NULL: the time is not told. */
+static void add_trace(const char *done, uint64_t time, const char *when, const sy_trace *trace) {
     if (!trace->depth && !trace->thread) return;
     sy_report_text("  ");
     sy_report_text(done);
-    sy_report_text(" ");
-    sy_report_time(trace->age);
-    sy_report_text(" ago by thread ");
+    if (when) {
+        sy_report_text(" ");
+        sy_report_time(time);
+        sy_report_text(when);
+    }
+    sy_report_text(" by thread ");
     sy_report_number(trace->thread);
     sy_report_text(trace->depth ? ":\n" : "\n");
     if (trace->depth) sy_report_stack(trace->frames, trace->depth, "    ");
+}
+
+void sy_report_trace(const char *done, const sy_trace *trace) {
+    add_trace(done, trace->age, " ago", trace);
+}
+
+void sy_report_next_trace(const char *done, uint64_t later, const sy_trace *trace) {
+    add_trace(done, later, later ? " later" : NULL, trace);
 }
 
 /* ---- dumps ---- */

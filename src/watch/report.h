@@ -65,6 +65,9 @@ void sy_report_place(uint32_t stack);
 /* Adds what was done ("freed"), when and by which thread, and a line for each frame. Adds nothing
  * if that was not recorded (no frames and no thread). */
 void sy_report_trace(const char *done, const sy_trace *trace);
+/* The same, but says how many nanoseconds later this was done than what was told before; 0: does
+ * not say when. */
+void sy_report_next_trace(const char *done, uint64_t later, const sy_trace *trace);
 /* Adds `bytes` in hex, 16 in a line, counted from `offset`:  +64  41 00 ...  A. */
 void sy_report_dump(const void *start, size_t bytes, ptrdiff_t offset, const char *indent);
 

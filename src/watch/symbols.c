@@ -106,7 +106,7 @@ static void add_mangled(sy_symbols *to, uintptr_t address, const char *function,
 
 static void add_shallow(sy_symbols *to, uintptr_t address, bool in_child) {
     sy_os_place place;
-    if (!sy_is_in_sandbox() && sy_os_locate(address, &place))
+    if (sy_is_in_sandbox() ? sy_os_locate_loaded(address, &place) : sy_os_locate(address, &place))
         add_mangled(to, address, place.function, place.in_function, &place, in_child);
     else
         add_mangled(to, address, NULL, 0, NULL, in_child);

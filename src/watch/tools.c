@@ -109,6 +109,16 @@ void sy_tool_end(const void *slab, size_t bytes) {
     __asan_unpoison_memory_region(slab, bytes);
 }
 
+void sy_tool_lend(const void *part, size_t bytes) {
+    if (is(SY_TOOL_MEMCHECK)) mark(MAKE_DEFINED, part, bytes);
+    if (is(SY_TOOL_ASAN)) __asan_unpoison_memory_region(part, bytes);
+}
+
+void sy_tool_take_back(const void *part, size_t bytes) {
+    if (is(SY_TOOL_MEMCHECK)) mark(MAKE_NOACCESS, part, bytes);
+    if (is(SY_TOOL_ASAN)) __asan_poison_memory_region(part, bytes);
+}
+
 /* ---- objects ---- */
 
 void sy_tool_allocated(const void *owner, const void *object, size_t size) {

@@ -37,6 +37,11 @@ void sy_tool_close(const void *owner);
 void sy_tool_begin(const void *slab, size_t bytes);
 void sy_tool_end(const void *slab, size_t bytes);
 
+/* Shows a part of a slab, in which no object is live, to a function of the program that may change
+ * it. Hides it again. */
+void sy_tool_lend(const void *part, size_t bytes);
+void sy_tool_take_back(const void *part, size_t bytes);
+
 /* Shows an object to the program, as never written; hides it again. */
 void sy_tool_allocated(const void *owner, const void *object, size_t size);
 void sy_tool_freed(const void *owner, const void *object, size_t size);

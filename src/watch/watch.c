@@ -175,10 +175,10 @@ sy_stamp sy_stamp_here(const sy_watch *watch) {
     };
 }
 
-sy_trace sy_stamp_trace(const sy_stamp *stamp) {
+sy_trace sy_stamp_trace(const sy_stamp *stamp, uint64_t now) {
     sy_trace trace = {.thread = stamp->thread};
     if (!stamp->time) return trace;
-    trace.age = sy_os_now() - stamp->time;
+    trace.age = now > stamp->time ? now - stamp->time : 0;
     trace.depth = sy_stack_frames(stamp->stack, &trace.frames);
     return trace;
 }
@@ -206,9 +206,9 @@ UNSEEN static sy_stamp read_stamp(const sy_stamp *stamp) {
     return (sy_stamp){.time = now->time, .stack = now->stack, .thread = now->thread};
 }
 
-static sy_trace trace_of(const sy_stamp *of_record) {
+static sy_trace trace_of(const sy_stamp *of_record, uint64_t now) {
     sy_stamp stamp = read_stamp(of_record);
-    return sy_stamp_trace(&stamp);
+    return sy_stamp_trace(&stamp, now);
 }
 
 bool sy_record_live(const sy_record *record, sy_live *live) {
@@ -225,8 +225,9 @@ void sy_watch_describe(const sy_record *record, sy_fault *fault) {
     sy_object_state state = sy_record_state(record);
     bool free = state != SY_OBJECT_LIVE && state != SY_OBJECT_FREEING;
     fault->found_size = sy_record_size(record);
-    fault->allocated = trace_of(&record->allocated);
-    if (free) fault->freed = trace_of(&record->freed);
+    uint64_t now = sy_os_now();
+    fault->allocated = trace_of(&record->allocated, now);
+    if (free) fault->freed = trace_of(&record->freed, now);
 }
 
 static sy_fault describe_fault(const sy_watch *watch, const sy_record *record, sy_fault_kind kind,

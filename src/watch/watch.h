@@ -189,7 +189,8 @@ bool sy_watch_look_at_edge(const sy_watch *watch, const void *start, size_t byte
 /* A stamp of this moment and place; all zero without audit. */
 sy_stamp sy_stamp_here(const sy_watch *watch);
 
-/* The stamp in the form that the program gets. */
-sy_trace sy_stamp_trace(const sy_stamp *stamp);
+/* The stamp in the form that the program gets, with its age at `now`. What is told together has one
+ * `now`, from before any stack is looked up, which takes long. */
+sy_trace sy_stamp_trace(const sy_stamp *stamp, uint64_t now);
 
 #endif

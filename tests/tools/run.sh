@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs a program under AddressSanitizer or Valgrind. Checks that the tool's report contains the
+# Runs a program under AddressSanitizer, ThreadSanitizer or Valgrind. Checks that the tool's report contains the
 # texts that the program's first comment lists for this mode, in this order (tools.h).
-# Usage: tests/tools/run.sh SOURCE asan|memcheck|asan-malloc|memcheck-malloc PROGRAM
+# Usage: tests/tools/run.sh SOURCE asan|memcheck|asan-malloc|memcheck-malloc|tsan|helgrind|drd PROGRAM
 set -uo pipefail
 source=$1 mode=$2 program=$3
 # The lines of the comment, joined to one line for each mode.
 expected=$(sed -e '/\*\/$/q' "$source" | sed -e 's|^/\*||; s|^ \*/$||; s|^ \*||' | paste -sd ' ' |
-    sed -E 's/  +/ /g; s/ *$//; s/ ((asan|memcheck)(-malloc)?: )/\n\1/g' | sed -n "s|^$mode: ||p")
+    sed -E 's/  +/ /g; s/ *$//; s/ ((asan|memcheck|tsan|helgrind|drd)(-malloc)?: )/\n\1/g' | sed -n "s|^$mode: ||p")
 [ -n "$expected" ] || { echo "tools: the first comment of $source has no line for $mode" && exit 1; }
 
 export SLABYARD=tools=auto
@@ -14,6 +14,11 @@ export SLABYARD=tools=auto
 command=("$program")
 case $mode in
 asan*) export ASAN_OPTIONS=detect_leaks=1:exitcode=99:abort_on_error=0 ;;
+tsan)
+    # It does not start where the system puts mappings at any address.
+    command=(setarch -R "$program")
+    ;;
+helgrind | drd) command=(valgrind -q --tool="$mode" --error-exitcode=99 "$program") ;;
 memcheck*)
     # The search for leaks takes seconds, because it reads the library's tables. Only two programs
     # need it.

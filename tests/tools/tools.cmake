@@ -1,7 +1,8 @@
-# Tests under AddressSanitizer and Valgrind. Each tests/tools/*.c is built in three ways: with
-# AddressSanitizer and linked with the static library, the same with the shared library, and without
-# AddressSanitizer, for Valgrind. The library itself is built without a sanitizer. The program's
-# first comment has a line for each mode in which the program is run (tests/tools/tools.h).
+# Tests under AddressSanitizer, ThreadSanitizer and Valgrind. Each tests/tools/*.c is built with the
+# sanitizer of its modes and linked with the static library, the same with the shared library, and
+# without a sanitizer, for Valgrind (for Helgrind and DRD with the shared library). The library
+# itself is built without a sanitizer. The program's first comment has a line for each mode in which
+# the program is run (tests/tools/tools.h).
 find_program(VALGRIND valgrind)
 
 # tools_program(name source library option...): builds a program. The options are for the compiler
@@ -20,16 +21,26 @@ foreach(source ${sources})
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
     file(READ ${source} text)
     string(REGEX REPLACE "[*]/.*" "" text "${text}")
-    string(REGEX MATCHALL " (asan|memcheck)(-malloc)?: " modes "${text}")
+    string(REGEX MATCHALL " (asan|memcheck|tsan|helgrind|drd)(-malloc)?: " modes "${text}")
     list(TRANSFORM modes REPLACE " ([a-z-]+): " "\\1")
     tools_program(tools_${name}_plain ${source} slabyard_static)
-    tools_program(tools_${name}_static ${source} slabyard_static -fsanitize=address)
-    tools_program(tools_${name}_shared ${source} slabyard -fsanitize=address)
+    set(sanitizer address)
+    if("tsan" IN_LIST modes)
+        set(sanitizer thread)
+    endif()
+    tools_program(tools_${name}_static ${source} slabyard_static -fsanitize=${sanitizer})
+    tools_program(tools_${name}_shared ${source} slabyard -fsanitize=${sanitizer})
+    if("helgrind" IN_LIST modes)
+        tools_program(tools_${name}_plain_shared ${source} slabyard)
+    endif()
     foreach(mode ${modes})
         set(builds static shared)
-        if(mode MATCHES "memcheck")
+        if(mode MATCHES "memcheck|helgrind|drd")
             set(builds plain)
-            if(NOT CMAKE_C_COMPILER_ID STREQUAL "GNU") # memcheck runs for gcc only
+            if(mode MATCHES "helgrind|drd")
+                set(builds plain_shared)
+            endif()
+            if(NOT CMAKE_C_COMPILER_ID STREQUAL "GNU") # Valgrind runs for gcc only
                 continue()
             endif()
         endif()

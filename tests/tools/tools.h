@@ -1,6 +1,6 @@
 /*
  * tools.h: for the programs of this folder: a cache, and functions whose names have to be in the
- * report of AddressSanitizer or Valgrind. The first comment of a program has a line for each mode
+ * report of a sanitizer or Valgrind. The first comment of a program has a line for each mode
  * in which run.sh runs it, with the texts that the report has to contain, in this order:
  *
  *     asan: text; text; ...       the program is built with AddressSanitizer, the library is not;
@@ -8,6 +8,9 @@
  *     memcheck: text; text; ...   the program runs under Valgrind; SLABYARD=tools=auto
  *     asan-malloc: ...            the same two with SLABYARD=tools=malloc
  *     memcheck-malloc: ...
+ *     tsan: ...                   the program is built with ThreadSanitizer, the library is not
+ *     helgrind: ...               the program runs under this tool of Valgrind, with the shared
+ *     drd: ...                    library
  *
  * The text "nothing" means that there is no report and the exit status is 0.
  */

@@ -55,7 +55,7 @@ static void the_option_has_it_written_at_exit(void **state) {
     (void)state;
     const char *said = said_with_options("tools=off,stats");
     assert_non_null(strstr(said, "slabyard: memory of process "));
-    assert_non_null(strstr(said, "\nat the end                  24 B          1 "));
+    assert_non_null(strstr(said, "\nat the end                  24 B         1 "));
     assert_string_equal(said_with_options("tools=off"), "");
 }
 
@@ -216,9 +216,10 @@ static void the_account_is_readable(void **state) {
     assert_int_equal(errno, 1234);
     const char *text = text_of(fd);
     lines_are_short(text);
-    const char *second = strstr(text, "\nsmall                       64 B          1    64 KiB ");
+    const char *second =
+        strstr(text, "\nsmall                       64 B         1   64 KiB  1.0 KiB ");
     const char *first = strstr(text, "\nof a name that is as long as it\n"
-                                     "                         4.0 KiB        100 ");
+                                     "                         4.0 KiB       100 ");
     assert_non_null(second);
     assert_true(first && first < second);
     assert_null(strstr(text, "\nunused"));
@@ -228,6 +229,29 @@ static void the_account_is_readable(void **state) {
     sy_cache_destroy(small);
     sy_cache_destroy(large);
     sy_cache_destroy(unused);
+    close(fd);
+}
+
+/* The row of a cache whose free objects wait in this thread's magazines says what they keep. */
+static void memory_is_what_magazines_keep(void **state) {
+    (void)state;
+    enum { MANY = 10 };
+    int fd = memfd_create("account", 0);
+    sy_cache *cache = sy_cache_create(&(sy_cache_config){.name = "pinned", .size = 4096});
+    void *objects[MANY];
+    sy_cache_stats stats;
+    char row[120];
+    assert_int_equal(sy_cache_alloc_batch(cache, objects, MANY), MANY);
+    sy_cache_free_batch(cache, objects, MANY);
+    assert_int_equal(sy_cache_get_stats(cache, &stats), 0);
+    assert_true(stats.in_use == 0 && stats.in_loaded > 0);
+    size_t kept = stats.mapped - stats.never_used - stats.discarded;
+    assert_in_range(kept, 4096 * stats.in_loaded, stats.mapped - 1);
+    assert_int_equal(sy_print_stats(fd), 0);
+    snprintf(row, sizeof row, "\n%-25s4.0 KiB         0 %4zu KiB %4zu KiB ", "pinned",
+             stats.mapped >> 10, kept >> 10);
+    assert_non_null(strstr(text_of(fd), row));
+    sy_cache_destroy(cache);
     close(fd);
 }
 
@@ -286,6 +310,7 @@ int main(void) {
         cmocka_unit_test(a_visitor_may_destroy_the_cache),
         cmocka_unit_test(caches_may_come_and_go_meanwhile),
         cmocka_unit_test(the_account_is_readable),
+        cmocka_unit_test(memory_is_what_magazines_keep),
         cmocka_unit_test(what_fails_is_said),
         cmocka_unit_test(there_are_no_more_rows_than_room),
     };

@@ -377,6 +377,22 @@ static void setting_a_handler_gives_the_one_before(void **state) {
     assert_true(sy_set_fault_handler(note_fault) == NULL);
 }
 
+/* Each magazine that is flushed has only bad items. */
+static void all_that_a_flush_finds_is_told(void **state) {
+    (void)state;
+    enum { MANY = 1000 };
+    static void *objects[MANY];
+    sy_cache *cache = make("order", 0);
+    for (int i = 0; i < MANY; i++) objects[i] = sy_cache_alloc(cache);
+    for (int twice = 0; twice < 2; twice++)
+        for (int i = 0; i < MANY; i++) sy_cache_free(cache, objects[i]);
+    sy_cache_trim(cache);
+    assert_int_equal(fault_count, MANY);
+    assert_int_equal(faults[0].kind, SY_FAULT_DOUBLE_FREE);
+    fault_count = 0;
+    end(cache, 0);
+}
+
 static void free_keeps_errno_when_it_tells(void **state) {
     (void)state;
     char local;
@@ -412,6 +428,7 @@ int main(void) {
         TEST(the_bitmap_of_a_slab_that_is_being_released_is_not_read),
         TEST(the_handler_may_use_slabyard),
         TEST(setting_a_handler_gives_the_one_before),
+        TEST(all_that_a_flush_finds_is_told),
         TEST(free_keeps_errno_when_it_tells),
     };
     return cmocka_run_group_tests_name("fault", tests, NULL, NULL);

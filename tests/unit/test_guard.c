@@ -187,23 +187,87 @@ static void the_one_freed_longest_ago_is_reused_here(void *arg) {
 }
 RUN(the_one_freed_longest_ago_is_reused)
 
+/* If all objects are guarded, slots are reused only after all of them were used. */
 static void the_unused_come_before_the_freed_here(void *arg) {
     (void)arg;
-    enum { SLOTS = 600 };
-    begin(SLOTS, 1000);
+    enum { SLOTS = 8192 };
+    begin(SLOTS, 1);
+    sy_fake_set_guards_split(true);
     static char *objects[SLOTS];
     for (int i = 0; i < SLOTS; i++) {
-        objects[i] = take(page, page);
+        objects[i] = sy_guard_alloc(&watch, page, page);
         if (i) must(objects[i] == objects[i - 1] + 2 * page);
-        give(objects[i]);
+        must(sy_guard_free(&watch, objects[i], SIZE_MAX, NULL, NULL));
     }
     for (int i = 0; i < SLOTS; i++) {
         must(!readable(objects[i]));
-        must(take(page, page) == objects[i]);
+        must(sy_guard_alloc(&watch, page, page) == objects[i]);
     }
-    must(!sy_guard_alloc(&watch, 64, 16));
+    must(!sy_guard_alloc(&watch, 64, 16) && sy_guard_verify() == 0);
 }
 RUN(the_unused_come_before_the_freed)
+
+static sy_guard_counts counts_now(void) {
+    sy_guard_counts counts;
+    sy_guard_get_counts(&counts);
+    return counts;
+}
+
+/* Slots of samples grow with the live objects: more than half wait, or are fresh. */
+static void slots_grow_with_the_live_here(void *arg) {
+    (void)arg;
+    begin(2000, 1000);
+    for (int i = 0; i < 1000; i++) give(take(64, 16));
+    must(counts_now().held == 0 && counts_now().freed == 256);
+    for (size_t live = 1; live <= 900; live++) {
+        take(64, 16);
+        char *object = take(page, page);
+        give(object);
+        for (size_t i = 0; i < 64; i++) {
+            char *later = take(page, page);
+            must(later != object);
+            give(later);
+        }
+        must(counts_now().held == live && counts_now().freed < live + 513);
+    }
+    must(counts_now().left_out == 0);
+}
+RUN(slots_grow_with_the_live)
+
+static __attribute__((noinline)) void *keep_one(void) {
+    void *object = sy_guard_alloc(&watch, 64, 16);
+    __asm__ volatile("" : "+r"(object));
+    return object;
+}
+
+static __attribute__((noinline)) void *use_one(void) {
+    void *object = sy_guard_alloc(&watch, 64, 16);
+    __asm__ volatile("" : "+r"(object));
+    return object;
+}
+
+/* However many objects a site keeps, others find a slot. What the site does not get is counted. */
+static void a_site_that_keeps_all_leaves_some_here(void *arg) {
+    (void)arg;
+    begin(1024, 1000);
+    size_t kept = 0;
+    for (int i = 0; i < 5000; i++) kept += keep_one() != NULL;
+    must(kept == 1024 - 256 && counts_now().left_out == 5000 - kept);
+    must(counts_now().held == kept);
+    for (int i = 0; i < 1000; i++) give(use_one());
+    must(counts_now().left_out == 5000 - kept && sy_guard_verify() == 0);
+}
+RUN(a_site_that_keeps_all_leaves_some)
+
+/* Where there are no addresses for all slots, the first step is made. */
+static void few_addresses_hold_a_step_here(void *arg) {
+    (void)arg;
+    begin(16384, 1000);
+    sy_fake_fail_above(SY_FAKE_RESERVE, 4096 * page);
+    take(64, 16);
+    must(atomic_load(&sy_guard_bytes) == (2 * 256 + 1) * page);
+}
+RUN(few_addresses_hold_a_step)
 
 static void guards_that_split_mappings_are_few_here(void *arg) {
     (void)arg;
@@ -661,6 +725,9 @@ int main(void) {
         cmocka_unit_test(larger_ones_are_if_all_are),
         cmocka_unit_test(the_one_freed_longest_ago_is_reused),
         cmocka_unit_test(the_unused_come_before_the_freed),
+        cmocka_unit_test(slots_grow_with_the_live),
+        cmocka_unit_test(a_site_that_keeps_all_leaves_some),
+        cmocka_unit_test(few_addresses_hold_a_step),
         cmocka_unit_test(guards_that_split_mappings_are_few),
         cmocka_unit_test(a_freed_one_cannot_be_accessed),
         cmocka_unit_test(misuse_is_found),

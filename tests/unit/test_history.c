@@ -63,6 +63,27 @@ static void the_latest_comes_first(void **state) {
     sy_cache_destroy_all(cache);
 }
 
+static int note_slowly(void *arg, const sy_operation *operation) {
+    sy_fake_advance_clock(UINT64_C(1000000000)); /* as a visitor that looks up a stack */
+    return note(arg, operation);
+}
+
+/* All ages are those at the beginning of the visit. */
+static void ages_are_those_at_the_beginning(void **state) {
+    (void)state;
+    sy_cache *cache = make(8);
+    seen all = {0};
+    sy_fake_set_clock(1000);
+    sy_cache_free(cache, sy_cache_alloc(cache));
+    sy_fake_advance_clock(500);
+    assert_int_equal(sy_cache_history(cache, note_slowly, &all), 0);
+    sy_fake_reset();
+    assert_int_equal(all.count, 2);
+    assert_int_equal(all.operation[0].trace.age, 500);
+    assert_int_equal(all.operation[1].trace.age, 500);
+    sy_cache_destroy(cache);
+}
+
 static void as_many_are_kept_as_was_asked_for(void **state) {
     (void)state;
     sy_cache *cache = make(8);
@@ -248,6 +269,7 @@ static void an_entry_is_left_to_who_writes_it(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_latest_comes_first),
+        cmocka_unit_test(ages_are_those_at_the_beginning),
         cmocka_unit_test(as_many_are_kept_as_was_asked_for),
         cmocka_unit_test(a_visit_ends_when_it_is_told),
         cmocka_unit_test(none_is_kept_without_the_option_or_audit),

@@ -602,6 +602,28 @@ static void destroy_heap(void *arg) {
 
 static void destroy_whole_heap(void *arg) { sy_heap_destroy_all(arg); }
 
+static void search_takes_a_second(void) { sy_fake_advance_clock(UINT64_C(1000000000)); }
+
+static int note_age(void *age, const sy_leak *leak) {
+    *(uint64_t *)age = leak->oldest;
+    return leak->allocated.age != leak->oldest;
+}
+
+/* The age of an object is what it was when the search began, however long that takes. */
+static void ages_are_from_before_the_search(void **state) {
+    (void)state;
+    sy_cache *cache = make("old", SY_AUDIT);
+    uint64_t age = 0;
+    sy_fake_set_clock(1000);
+    for (int i = 0; i < MANY; i++) here(cache);
+    sy_fake_advance_clock(500);
+    sy_fake_run_before(SY_FAKE_ASK_COPY, search_takes_a_second);
+    assert_int_equal(sy_each_leak(cache, SY_LEAKS_UNREACHABLE, note_age, &age), 0);
+    sy_fake_reset();
+    assert_int_equal(age, 500);
+    sy_cache_destroy_all(cache);
+}
+
 static void destroying_reports_by_the_option(void **state) {
     (void)state;
     const char *line = "slabyard: 1 object leaked: 64 bytes in cache \"left\"";
@@ -788,6 +810,7 @@ int main(void) {
         cmocka_unit_test(a_report_says_what_and_where),
         cmocka_unit_test(a_report_asks_one_child_for_all_stacks),
         cmocka_unit_test(without_leaks_nothing_is_written),
+        cmocka_unit_test(ages_are_from_before_the_search),
         cmocka_unit_test(destroying_reports_by_the_option),
         cmocka_unit_test(more_groups_take_more_room),
         cmocka_unit_test(every_call_that_fails_is_told),

@@ -24,6 +24,7 @@
 #include "watch/options.h"
 #include "watch/report.h"
 #include "watch/symbols.h"
+#include "watch/watch.h"
 
 /* The lines of address n are functions[n]. The first letter of a line says whose the function
  * is. */
@@ -45,12 +46,14 @@ static const char *const functions[] = {
     "sstd::rt::lang_start at rt.rs:4\npmain+0x7 in /bin/shop\n",
     "rstd::io::stdio::stdin at stdio.rs:5\n"};
 static bool asked_deep;
+static uint64_t look_up_ns; /* that each look-up takes */
 static size_t asked_count;
 static const void *asked[SY_SYMBOLS_MAX];
 
 void sy_symbols_find(sy_symbols *symbols, const void *const *addresses, size_t count, size_t needed,
                      bool deep) {
     must(needed == count);
+    if (look_up_ns) sy_fake_advance_clock(look_up_ns);
     asked_deep = deep;
     asked_count = count;
     symbols->count = count < SY_SYMBOLS_MAX ? count : SY_SYMBOLS_MAX;
@@ -690,6 +693,29 @@ static void a_fault_tells_all_that_is_known(void **state) {
                         "  next: run with SLABYARD=guard=all to stop at the write itself\n");
 }
 
+static void explain(void *record) {
+    sy_watch watch = {.name = "order"};
+    sy_watch_explain(&watch, record, (void *)0x1008, (void *)0x1000);
+}
+
+/* Each look-up of a stack takes longer than all that the report is about. */
+static void ages_are_from_before_the_report(void **state) {
+    (void)state;
+    sy_record record = {
+        .word = SY_OBJECT_FREE, .size = 60, .allocated = {1000, 5, 4711}, .freed = {1400, 5, 4712}};
+    sy_fault fault = {.kind = SY_FAULT_DOUBLE_FREE, .cache = "order", .object = (void *)0x1000};
+    sy_fake_set_clock(2000);
+    look_up_ns = 346000000;
+    sy_watch_describe(&record, &fault);
+    sy_fake_catch(report_fault, &fault);
+    assert_non_null(strstr(sy_fake_written(), "  allocated 1.0 us ago by thread 4711:\n"));
+    assert_non_null(strstr(sy_fake_written(), "  freed 600 ns ago by thread 4712:\n"));
+    sy_fake_catch(explain, &record);
+    assert_non_null(strstr(sy_fake_written(), "  allocated by thread 4711:\n"));
+    assert_non_null(strstr(sy_fake_written(), "  freed 400 ns later by thread 4712:\n"));
+    look_up_ns = 0;
+}
+
 /* Expects this second line in the report of a fault. */
 static void expect_position(sy_fault_kind kind, size_t size, size_t found_size, ptrdiff_t offset,
                             const char *expected) {
@@ -858,6 +884,7 @@ int main(void) {
         TEST(who_has_guards_is_not_told_to_take_them),
         TEST(a_foreign_pointer_is_followed),
         TEST(a_fault_tells_all_that_is_known),
+        TEST(ages_are_from_before_the_report),
         TEST(a_position_is_told_from_the_nearest_end),
         TEST(a_start_is_told_only_if_it_was_damaged),
         TEST(damage_without_an_object_is_counted_from_its_start),
