@@ -81,8 +81,8 @@ static void fields_say_what_was_asked_for_and_made(void) {
     slab_cache_destroy(cache);
 }
 
-/* A destroyed cache has no objects: a use of it fails or ends the process, but never gives an object
- * of the cache that was created next. */
+/* A destroyed cache has no objects: a use of it fails or ends the process, but never gives an
+ * object of the cache that was created next. */
 static void a_destroyed_cache_has_no_objects(void) {
     int status;
     pid_t child = fork();
