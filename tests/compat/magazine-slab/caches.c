@@ -81,6 +81,25 @@ static void fields_say_what_was_asked_for_and_made(void) {
     slab_cache_destroy(cache);
 }
 
+/* A destroyed cache has no objects: a use of it fails or ends the process, but never gives an
+ * object of the cache that was created next. */
+static void a_destroyed_cache_has_no_objects(void) {
+    int status;
+    pid_t child = fork();
+    EXPECT(child >= 0);
+    if (child == 0) {
+        struct slab_cache *ended = slab_cache_create("ended", 64, 0, 0, NULL, NULL);
+        slab_free(ended, slab_alloc(ended));
+        slab_cache_destroy(ended);
+        sy_cache_config config = {.name = "next", .size = 4096};
+        sy_cache *next = sy_cache_create(&config);
+        sy_cache_free(next, sy_cache_alloc(next));
+        _exit(slab_alloc(ended) != NULL);
+    }
+    EXPECT(waitpid(child, &status, 0) == child);
+    EXPECT(!WIFEXITED(status) || WEXITSTATUS(status) != 1);
+}
+
 /* By default objects lie at multiples of 8, or of 16 if that costs nothing. */
 static void objects_take_no_more_than_their_words(void) {
     const size_t sizes[] = {1, 8, 12, 16, 20, 24, 40, 48, 56, 72, 104};
@@ -421,6 +440,7 @@ int main(void) {
     statistics_are_printed();
     fields_say_what_was_asked_for_and_made();
     objects_take_no_more_than_their_words();
+    a_destroyed_cache_has_no_objects();
     a_size_of_the_same_class_frees();
     slabs_are_counted_as_they_come_and_go(0);
     slabs_are_counted_as_they_come_and_go(SLAB_NO_MAGAZINES);
