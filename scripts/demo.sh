@@ -112,7 +112,8 @@ compare_all() {
 }
 
 cat <<END
-Records a real program and replays its allocations. On two cores the first figures come after a minute
+Records a real program and replays its allocations alone. The program as a whole gains less: SQLite took
+1.01 to 1.03 of glibc's CPU time and 1.22 of its peak memory when it was run with Slabyard. On two cores the first figures come after a minute
 and a half, all of them after five minutes, most of which is compiling.
 END
 build "compiling the tool (a minute)" --no-default-features
