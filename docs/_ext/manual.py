@@ -11,7 +11,8 @@ a folder below build/ then:
 The example of a function is the example in its comment, or else a whole program in docs/ or examples/
 that is about the function: it calls more functions of the function's header than of other headers,
 where caches and the heap, which most programs need, do not count. Of these programs, the one with the
-fewest functions of other headers is taken, and then the shortest. The tests compile the examples of
+fewest functions of other headers is taken; then one of docs/tour.md, which shows each interface; then
+the shortest. The tests compile the examples of
 comments, and compile and run the programs. A function without an example is a warning.
 """
 import glob
@@ -24,6 +25,7 @@ from headers import INCLUDE, ROOT, header_names, lines_of, parse, public_names
 from sphinx.util import logging
 
 LONGEST_EXAMPLE = 90  # lines
+TOUR = os.path.join("docs", "tour.md")
 NEEDED_BY_MOST = ("cache.h", "heap.h")
 FUNCTION = docstring.FunctionDocstring
 
@@ -115,13 +117,13 @@ class Manual:
     def example(self, name, text):
         if text.example:
             return self.renderer.body(text.example)
-        found = [(self.strangers(name, program), *rest, program) for *rest, program in self.programs
-                 if re.search(rf"\b{name}\(", program)]
+        found = [(self.strangers(name, program), where != TOUR, lines, where, program)
+                 for lines, where, program in self.programs if re.search(rf"\b{name}\(", program)]
         found = sorted(one for one in found if one[0] is not None)
         if not found:
             logging.getLogger(__name__).warning("%s has no example: add one to its comment", name)
             return []
-        _, _, where, program = found[0]
+        *_, where, program = found[0]
         return [f"From ``{where}``; the tests run this program.", ""] + block(program.rstrip("\n").split("\n"))
 
     def strangers(self, name, program):
