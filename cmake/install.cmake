@@ -28,6 +28,7 @@ endif()
 
 if(TARGET slabyard_malloc)
     slabyard_pc(slabyard-malloc "-L\${libdir} -lslabyard-malloc" "")
+    slabyard_pc(slabyard-malloc-static "\${libdir}/slabyard-malloc.o -pthread" "")
     install(FILES ${SLABYARD_MALLOC_OBJECT} DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 

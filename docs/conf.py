@@ -63,6 +63,7 @@ html_theme = "furo"
 html_title = f"Slabyard {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_scorer = os.path.join(here, "_ext", "scorer.js")
 html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False

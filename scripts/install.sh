@@ -3,7 +3,7 @@
 # without apt-get, it lists the missing tools and fails. If nothing is missing, it does nothing and
 # does not use the network. The tools of the documentation site are Python packages, which are
 # installed in the virtual environment build/site-venv.
-# Usage: scripts/install.sh build|test|check-all|demo|bench|bench-server|bench-programs|amalgamation|site
+# Usage: scripts/install.sh build|quick|test|check-all|demo|bench|bench-server|bench-programs|amalgamation|site
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -42,7 +42,14 @@ needs_of_rust() {
 Rust $rust_needed or newer | rust_is_new | RUST
 END
 }
+needs_of_quick() {
+    cat <<END
+cmocka | pkg-config --exists cmocka | libcmocka-dev
+libdw | has_library libdw.so.1 | libdw1
+END
+}
 needs_of_test() {
+    needs_of_quick
     cat <<END
 clang | runs c clang | clang
 clang's sanitizers | runs c clang -fsanitize=thread && runs c clang -fsanitize=address | CLANG_RT
@@ -51,8 +58,6 @@ clang-format | have clang-format | clang-format
 clang-tidy | have clang-tidy | clang-tidy
 cppcheck | have cppcheck | cppcheck
 Valgrind | have valgrind | valgrind
-cmocka | pkg-config --exists cmocka | libcmocka-dev
-libdw | has_library libdw.so.1 | libdw1
 setarch | have setarch | util-linux
 Meson | have meson | meson
 Redis' clients | have redis-cli && have redis-benchmark | redis-tools
@@ -110,6 +115,7 @@ needs() {
     needs_of_build
     case $purpose in
     build) ;;
+    quick) needs_of_quick ;;
     test) needs_of_rust && needs_of_site && needs_of_test ;;
     check-all) needs_of_rust && needs_of_site && needs_of_test && needs_of_check_all ;;
     demo) needs_of_rust && needs_of_demo ;;
@@ -118,7 +124,7 @@ needs() {
     bench-programs) needs_of_rust && needs_of_bench && needs_of_bench_programs ;;
     amalgamation) needs_of_python ;;
     site) needs_of_site ;;
-    *) echo "install.sh: build, test, check-all, demo, bench, bench-server, bench-programs, amalgamation or site, not '$purpose'" >&2 && exit 2 ;;
+    *) echo "install.sh: build, quick, test, check-all, demo, bench, bench-server, bench-programs, amalgamation or site, not '$purpose'" >&2 && exit 2 ;;
     esac
 }
 

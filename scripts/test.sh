@@ -3,8 +3,8 @@
 #   quick        make quick: after a change of a C file; under a minute
 #   merge        make test: the tests that a change has to pass; 11 to 20 minutes
 #   everything   make check-all: all tests, in all builds, at full length; an hour
-# Fast stages run first. Each stage writes a log into build/log/. If a stage fails, the end of its
-# log is printed and the run ends. The last line has the number of tests that passed and failed:
+# Fast stages run first. Each stage writes a log into build/log/. If a stage fails, the output of the
+# tests that failed is printed (scripts/show-failure), and the run ends. The last line has the number of tests that passed and failed:
 # those of ctest and cargo; each check counts as one test.
 # Usage: scripts/test.sh [quick|merge|everything]
 set -uo pipefail
@@ -61,8 +61,9 @@ stage() {
         return 1
     fi
     if [ $status != 0 ]; then
-        echo "FAILED after $((SECONDS - start)) s; the end of $log:"
-        tail -n 120 "$log"
+        echo "FAILED after $((SECONDS - start)) s"
+        scripts/show-failure "$log"
+        echo "the whole log: $log"
         [ "$failed" != 0 ] || failed=1
         finish 1
     fi
@@ -98,6 +99,7 @@ in_rust() { (cd rust && "$@"); }
 
 forms() {
     check "shell scripts" scripts/check-scripts
+    check "failures are shown" tests/scripts/show-failure.sh
     check "include order" scripts/check-layers
     check "formatting" scripts/check-format
     check "headers and sources alone" scripts/check-headers
@@ -195,8 +197,11 @@ case $size in
 quick | merge | everything) ;;
 *) echo "test.sh: quick, merge or everything, not '$size'" >&2 && exit 2 ;;
 esac
-purpose=test
-[ $size != everything ] || purpose=check-all
+case $size in
+quick) purpose=quick ;;
+merge) purpose=test ;;
+everything) purpose=check-all ;;
+esac
 scripts/install.sh $purpose || exit 1
 mkdir -p $logs
 rm -f $logs/*.log

@@ -103,14 +103,19 @@ def with_members(extract):
 parser._comment_extract = with_members(parser._comment_extract)
 
 
+TEMPLATE_CONSTRUCTOR = re.compile(r"(constexpr )?(template)<class U, U > void (\w+)\(")
+
+
 def with_plain_names(header_lines):
-    """Changes two forms that Sphinx cannot parse: constructors `pool<T>(...)`, defaults `= Tag`."""
+    """Changes forms that Sphinx cannot parse: constructors `pool<T>(...)`, defaults `= Tag`,
+    constructors that are templates, which Hawkmoth gives a type and a default without a name."""
 
     def lines(self):
         found = header_lines(self)
         if self.get_name() and self.get_name().endswith(">"):
             plain = re.sub("<.*", "", self.get_name())
             found = [line.replace(self.get_name() + "(", plain + "(") for line in found]
+        found = [TEMPLATE_CONSTRUCTOR.sub(r"\2<class U> \1\3(", line) for line in found]
         return [line.replace("class T, = Tag>", "class T, class Tag = T>") for line in found]
 
     return lines

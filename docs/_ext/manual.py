@@ -8,10 +8,12 @@ a folder below build/ then:
     slabyard.1, slabyard-COMMAND.1   the tool, from docs/tool.md
     slabyard.7          the options, from docs/options.md
 
-The example of a function is the example in its comment, or else the shortest whole program in docs/
-or examples/ that calls it, or else the example of another function that calls it. The tests compile
-the examples of comments, and compile and run the programs. A function without an example is a
-warning.
+The example of a function is the example in its comment, or else a whole program in docs/ or examples/
+that is about the function: it calls more functions of the function's header than of other headers,
+where caches and the heap, which most programs need, do not count. Of these programs, the one with the
+fewest functions of other headers is taken; then one of docs/tour.md, which shows each interface; then
+the shortest. The tests compile the examples of
+comments, and compile and run the programs. A function without an example is a warning.
 """
 import glob
 import os
@@ -23,6 +25,8 @@ from headers import INCLUDE, ROOT, header_names, lines_of, parse, public_names
 from sphinx.util import logging
 
 LONGEST_EXAMPLE = 90  # lines
+TOUR = os.path.join("docs", "tour.md")
+NEEDED_BY_MOST = ("cache.h", "heap.h")
 FUNCTION = docstring.FunctionDocstring
 
 
@@ -32,7 +36,7 @@ def read(*path):
 
 
 def programs():
-    """[(number of lines, path, text)] of the programs that the tests run, the shortest first."""
+    """[(number of lines, path, text)] of the short programs that the tests run, the shortest first."""
     found = []
     for path in sorted(glob.glob(os.path.join(ROOT, "docs", "**", "*.md"), recursive=True)):
         with open(path, encoding="utf-8") as file:
@@ -41,7 +45,7 @@ def programs():
     for path in sorted(glob.glob(os.path.join(ROOT, "examples", "*.c"))):
         text = read("examples", os.path.basename(path))
         found.append((text.count("\n"), os.path.relpath(path, ROOT), text))
-    return sorted(found)
+    return sorted(program for program in found if program[0] <= LONGEST_EXAMPLE)
 
 
 def prototype(function):
@@ -81,8 +85,9 @@ class Manual:
     def __init__(self, folder):
         self.folder, self.pages, self.programs = folder, [], programs()
         self.renderer = Renderer(public_names(), links=False)
-        functions = [d for h in header_names() for d in parse(h) if isinstance(d, FUNCTION)]
-        self.examples = [example for example in (Text(lines_of(f)).example for f in functions) if example]
+        self.header_of = {
+            d.get_name(): h for h in header_names() for d in parse(h) if isinstance(d, FUNCTION)
+        }
 
     def write(self, page, section, summary, lines, suffix="rst"):
         with open(os.path.join(self.folder, f"{page}.{suffix}"), "w", encoding="utf-8") as file:
@@ -112,18 +117,22 @@ class Manual:
     def example(self, name, text):
         if text.example:
             return self.renderer.body(text.example)
-        calls = re.compile(rf"\b{name}\(")
-        for lines, where, program in self.programs:
-            if calls.search(program):
-                if lines > LONGEST_EXAMPLE:
-                    return [f"The program ``{where}`` calls {name}.", ""]
-                where = f"From ``{where}``; the tests run this program."
-                return [where, ""] + block(program.rstrip("\n").split("\n"))
-        for example in self.examples:
-            if calls.search("\n".join(example[-1])):
-                return self.renderer.body(example)
-        logging.getLogger(__name__).warning("%s has no example: add one to its comment", name)
-        return []
+        found = [(self.strangers(name, program), where != TOUR, lines, where, program)
+                 for lines, where, program in self.programs if re.search(rf"\b{name}\(", program)]
+        found = sorted(one for one in found if one[0] is not None)
+        if not found:
+            logging.getLogger(__name__).warning("%s has no example: add one to its comment", name)
+            return []
+        *_, where, program = found[0]
+        return [f"From ``{where}``; the tests run this program.", ""] + block(program.rstrip("\n").split("\n"))
+
+    def strangers(self, name, program):
+        """How many functions of other headers the program calls; None if it is not about `name`."""
+        called = [self.header_of[call] for call in set(re.findall(r"\bsy_\w+(?=\()", program))
+                  if call in self.header_of]
+        own = called.count(self.header_of[name])
+        others = sum(header not in (self.header_of[name], *NEEDED_BY_MOST) for header in called)
+        return others if own > others else None
 
     def source_of(self, header, declaration):
         """A type as it is written in the header, with its comments."""

@@ -1,14 +1,18 @@
 """Changes the Markdown documents of the repository for the site.
 
 CHANGELOG.md and other documents outside docs/ are pages of the site, too. For each there is a page
-in docs/site/, whose text this extension replaces with the document. Links in the documents lead to
-files of the repository. This extension changes links to documents into links to their pages, and
+in docs/site/, whose text this extension replaces with the document. The site's first page shows the
+beginning of README.md in the same way: `<!-- part: README.md until ## HEADING -->` stands for all
+lines before this heading. Links in the documents lead to files of the repository. This extension changes links to documents into links to their pages, and
 links to sources and headers into plain code.
 
 A document shows a picture as <picture>, with a file for light and one for dark pages, as GitHub
 does. This extension replaces it by two pictures, because readers choose the theme of the site. It
 puts each picture into a container of the class sy-picture, which can be scrolled on a narrow screen
 (docs/_static/site.css).
+
+A line `<!-- search: WORD, WORDS -->` below the title of a page lists what people type who look for
+the page. Each becomes an entry of the index, which the search of the site shows first.
 """
 import os
 import re
@@ -30,10 +34,13 @@ PICTURE = re.compile(
     r'<picture>\n +<source media="\(prefers-color-scheme: dark\)" srcset="([^"]+)">\n'
     r' +<img alt="([^"]+)" src="([^"]+)"></picture>'
 )
+WHOLE = re.compile(r"<!-- whole: (\S+) -->\s*")
+PART = re.compile(r"<!-- part: (\S+) until (.+?) -->\n")
+SEARCHED = re.compile(r"(?m)^<!-- search: (.*) -->$")
 LINK = re.compile(r"(!?)\[([^]]+)\]\(([^)#: ]+)(#[^)]*)?\)")
 
 
-def rewrite(text, docname, stands_in):
+def rewrite(text, stands_in):
     """`text`, a document in the folder `stands_in`, with its links changed for the site."""
 
     def link(match):
@@ -67,18 +74,34 @@ def pictures(match):
     )
 
 
+def document(app, name):
+    """The text of a document of the repository as the text of a page."""
+    path = os.path.join(ROOT, name)
+    app.env.note_dependency(path)
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    return rewrite(PICTURE.sub(pictures, text).replace("{image} docs/", "{image} /"), ROOT)
+
+
+def index_entries(match):
+    """The directive for a line of SEARCHED. `!` marks main entries, which the search shows first."""
+    return "```{index} " + ", ".join(f"! {word.strip()}" for word in match.group(1).split(",")) + "\n```"
+
+
 def read_source(app, docname, source):
-    text = source[0]
-    whole = re.match(r"<!-- whole: (\S+) -->\s*", text)
-    text = source[0] = text.replace("<!-- rustdoc -->", RUSTDOC[app.tags.has("rustdoc")])
+    text = source[0].replace("<!-- rustdoc -->", RUSTDOC[app.tags.has("rustdoc")])
+    text = PICTURE.sub(pictures, text)
+    text = rewrite(text, os.path.join(HERE, os.path.dirname(docname)))
+    text = SEARCHED.sub(index_entries, text)
+    whole, part = WHOLE.match(text), PART.match(text)
     if whole:
-        path = os.path.join(ROOT, whole.group(1))
-        app.env.note_dependency(path)
-        with open(path, encoding="utf-8") as file:
-            source[0] = rewrite(file.read(), docname, ROOT)
-    else:
-        text = PICTURE.sub(pictures, text)
-        source[0] = rewrite(text, docname, os.path.join(HERE, os.path.dirname(docname)))
+        text = document(app, whole.group(1))
+    elif part:
+        before, heading, _ = document(app, part.group(1)).partition("\n" + part.group(2) + "\n")
+        if not heading:
+            raise ExtensionError(f"{docname}: {part.group(1)} has no heading {part.group(2)}")
+        text = before + "\n" + text[part.end() :]
+    source[0] = text
     if re.search("(?m)^ *<picture>", source[0]):
         raise ExtensionError(f"{docname}: a <picture> that docs/_ext/pages.py does not understand")
 

@@ -36,6 +36,8 @@ enum { SY_TAG_NAME_MAX = 31, SY_TAGS_MAX = 255 };
  *
  * Errors:
  *     ENOMEM    there are SY_TAGS_MAX tags already
+ *
+ *     sy_tag parser = sy_tag_open("parser");   the same number each time
  */
 SY_API sy_tag sy_tag_open(const char *name);
 
@@ -44,6 +46,10 @@ SY_API sy_tag sy_tag_open(const char *name);
  * 0.
  *
  * Returns the previous tag of the thread.
+ *
+ *     sy_tag before = sy_tag_set(sy_tag_open("parser"));
+ *     ...
+ *     sy_tag_set(before);   the caller's tag again
  */
 SY_API sy_tag sy_tag_set(sy_tag tag);
 
@@ -61,6 +67,13 @@ typedef struct sy_tag_stats {
  * value other than 0.
  *
  * Returns the value with which `visit` ended the iteration, or 0.
+ *
+ *     static int print(void *file, const sy_tag_stats *stats) {
+ *         fprintf(file, "%s: %zu bytes live\n", stats->name, stats->live_bytes);
+ *         return 0;
+ *     }
+ *
+ *     sy_each_tag(print, stderr);
  */
 SY_API int sy_each_tag(int (*visit)(void *arg, const sy_tag_stats *stats), void *arg);
 

@@ -96,6 +96,13 @@ typedef void (*sy_fault_handler)(const sy_fault *fault);
  * Returns the previous handler.
  *
  * Threads: any thread.
+ *
+ *     static void report(const sy_fault *fault) {
+ *         sy_report_fault(fault);
+ *         abort();
+ *     }
+ *
+ *     sy_fault_handler before = sy_set_fault_handler(report);
  */
 SY_API sy_fault_handler sy_set_fault_handler(sy_fault_handler handler);
 

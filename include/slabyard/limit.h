@@ -107,6 +107,9 @@ SY_API sy_refusal sy_last_refusal(void);
  * Describes a reason in English, for messages.
  *
  * Returns a constant string, which you do not free.
+ *
+ *     void *object = sy_malloc(4096);
+ *     if (!object) fprintf(stderr, "no memory: %s\n", sy_refusal_text(sy_last_refusal()));
  */
 SY_API const char *sy_refusal_text(sy_refusal refusal);
 

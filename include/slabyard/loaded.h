@@ -15,11 +15,23 @@
 
 SY_BEGIN_DECLS
 
-/** Tells the library that the calling thread expects to be idle. Until the thread's next operation,
- * other threads may take the free objects in its magazines. Its next operation ends this state. */
+/**
+ * Tells the library that the calling thread expects to be idle. Until the thread's next operation,
+ * other threads may take the free objects in its magazines. Its next operation ends this state.
+ *
+ * A thread that waits for the next client:
+ *
+ *     sy_thread_idle();
+ *     int socket = accept(listener, NULL, NULL);   may wait for long
+ */
 SY_API void sy_thread_idle(void);
 
-/** Puts the free objects in the calling thread's magazines back into their slabs. */
+/**
+ * Puts the free objects in the calling thread's magazines back into their slabs.
+ *
+ *     sy_thread_flush();
+ *     sy_cache_trim(orders);   also what this thread had freed
+ */
 SY_API void sy_thread_flush(void);
 
 /*

@@ -70,6 +70,12 @@ typedef struct sy_memory_config {
  *     ENOMEM    no memory for the records about it
  *
  * Threads: any thread.
+ *
+ *     size_t bytes = (size_t)64 << 20;
+ *     void *region = aligned_alloc((size_t)4 << 20, bytes);
+ *     sy_memory *memory = sy_memory_create(&(sy_memory_config){.start = region, .bytes = bytes});
+ *     sy_cache_config config = {.name = "order", .size = 64, .memory = memory};
+ *     sy_cache *cache = sy_cache_create(&config);
  */
 SY_API sy_memory *sy_memory_create(const sy_memory_config *config);
 
@@ -81,6 +87,12 @@ SY_API sy_memory *sy_memory_create(const sy_memory_config *config);
  *
  * Errors:
  *     EBUSY     there are caches or heaps over it
+ *
+ *     void *region = aligned_alloc((size_t)4 << 20, (size_t)64 << 20);
+ *     sy_memory_config config = {.start = region, .bytes = (size_t)64 << 20};
+ *     sy_memory *memory = sy_memory_create(&config);
+ *     ...
+ *     if (sy_memory_destroy(memory) == 0) free(region);   after the caches over it
  */
 SY_API int sy_memory_destroy(sy_memory *memory);
 
@@ -104,6 +116,9 @@ typedef struct sy_memory_stats {
  *     EINVAL    `stats` is NULL
  *
  * Threads: any thread.
+ *
+ *     sy_memory_stats stats;
+ *     if (sy_memory_get_stats(NULL, &stats) == 0) printf("%zu KiB in slabs\n", stats.used >> 10);
  */
 SY_API int sy_memory_get_stats(const sy_memory *memory, sy_memory_stats *stats);
 

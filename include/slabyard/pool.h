@@ -118,6 +118,8 @@ SY_API size_t sy_pool_trim(sy_pool *pool) SY_NONNULL(1);
  * each.
  *
  * Returns the exact number of live objects.
+ *
+ *     printf("%zu objects live\n", sy_pool_in_use(pool));
  */
 SY_API SY_MUST_USE size_t sy_pool_in_use(const sy_pool *pool) SY_NONNULL(1);
 
@@ -237,6 +239,8 @@ SY_API void sy_pool_free(sy_pool *pool, void *object) SY_NONNULL(1);
  *
  * Returns false after it has reported the fault; then neither destroy nor free the object. A pool
  * without checks knows only the object that was freed last.
+ *
+ *     if (sy_pool_may_free(pool, pointer)) sy_pool_free(pool, pointer);
  */
 SY_API bool sy_pool_may_free(sy_pool *pool, void *object) SY_NONNULL(1);
 #else

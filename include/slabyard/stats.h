@@ -65,6 +65,10 @@ typedef struct sy_cache_stats {
  *     EINVAL    an argument is NULL
  *
  * Threads: any thread.
+ *
+ *     sy_cache_stats stats;
+ *     if (sy_cache_get_stats(orders, &stats) == 0)
+ *         printf("%s: %zu live, %zu KiB mapped\n", stats.name, stats.in_use, stats.mapped >> 10);
  */
 SY_API int sy_cache_get_stats(const sy_cache *cache, sy_cache_stats *stats);
 
@@ -106,6 +110,10 @@ typedef struct sy_stats {
  * Fills `stats`. It reads system files to find the limits of the system. errno is kept.
  *
  * Threads: any thread.
+ *
+ *     sy_stats stats;
+ *     sy_get_stats(&stats);
+ *     printf("%zu MiB mapped\n", stats.mapped >> 20);
  */
 SY_API void sy_get_stats(sy_stats *stats);
 

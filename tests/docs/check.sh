@@ -5,10 +5,11 @@
 #   headings   the heading that a link names (page.md#heading) exists
 #   commands   make TARGET, slabyard SUBCOMMAND --option, cmake/ctest --preset NAME, cargo -p NAME:
 #              the target, option, preset or crate exists
+#   options    SLABYARD=OPTIONS: the library accepts them; not those with a blank, as in decay=Nms
 #   examples   each block ```c example or ```cpp example compiles, and succeeds when run
 #   excerpts   each line of a block ```c excerpt FILE is in FILE; a line ... stands for other lines
 # Usage: tests/docs/check.sh [--build DIR] [DOCUMENT...]
-# Without --build, the examples are only counted. Without a built tool
+# Without --build, options are not checked, and the examples are only counted. Without a built tool
 # (rust/target/release/slabyard), the commands of slabyard are only counted.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -168,6 +169,27 @@ check_shell() {
     done < <(sed 's/&&\|||\||\|;/\n/g' <<<"$1")
 }
 
+# Options are set in a process of its own. Some print something at once, or at exit.
+if [ -n "$build" ]; then
+    cat >"$work/options.c" <<'END'
+#include <slabyard/options.h>
+int main(int argc, char **argv) { return argc == 2 && sy_set_options(argv[1]) == 0 ? 0 : 1; }
+END
+    ${CC:-gcc} -Iinclude "$work/options.c" "$build/libslabyard.a" -pthread -o "$work/options"
+    rm "$work/options.c"
+fi
+
+check_options() { # check_options TEXT
+    local options
+    [ -n "$build" ] || return 0
+    while read -r options; do
+        options=$(sed "s/['\";.]*\$//; s/^['\"]//" <<<"${options#*SLABYARD=}")
+        case $options in *...* | *\$* | *=N* | '') continue ;; esac
+        commands=$((commands + 1))
+        "$work/options" "$options" >/dev/null 2>&1 || error "the library does not accept SLABYARD=$options"
+    done < <(grep -oE '(^|[ (])SLABYARD=[^ `|)]+' <<<"$1")
+}
+
 check_document() {
     local kind line text
     awk -v OUT="$work" -f tests/docs/extract.awk "$1" >"$work/extracted" || error "$1 cannot be read"
@@ -175,7 +197,10 @@ check_document() {
         place=$1:$line
         case $kind in
         link) check_link "$text" "$1" ;;
-        code | shell) check_shell "$(sed "s/<[a-z_]*>/*/g; s/[<>\"']//g" <<<"$text")" "$1" ;;
+        code | shell)
+            check_options "$text"
+            check_shell "$(sed "s/<[a-z_]*>/*/g; s/[<>\"']//g" <<<"$text")" "$1"
+            ;;
         esac
     done <"$work/extracted"
 }

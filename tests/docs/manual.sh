@@ -34,6 +34,8 @@ for page in "$manual"/man3/sy_*.3; do
     # A prototype that differs from the header's is an error of the compiler.
     sed -n '/^\.SH SYNOPSIS/,/^\.SH DESCRIPTION/p' "$page" | sed 's/\\//g; /^\.\|^$/d' >>"$work/all.c"
     grep -q "\b$name(" "$work/all.c" || fail "$name has no prototype"
+    example=$(sed -n '/^\.SH EXAMPLES/,/^\.SH SEE ALSO/p' "$page")
+    [[ $example == *"$name("* ]] || fail "the example of $name does not call it"
     pages=$((pages + 1))
 done
 [ "$pages" -ge 100 ] || fail "only $pages functions have a page"

@@ -18,6 +18,7 @@ cat >"$work/false.md" <<'END'
 A path `src/base/nowhere.c`, a header `<slabyard/nowhere.h>`, a folder `scripts/nowhere/`,
 a pattern `src/*.nothing`, a blank `src/<what>.nothing`, one of two `src/{base,nowhere}`,
 a document `NOWHERE.md`, a [link](nowhere.md), a target `make nowhere`,
+an option `SLABYARD=chekc ./server`, a value `SLABYARD=check,redzone=7`,
 a preset `cmake --preset nowhere`, a [heading](false.md#nowhere), [one here](#nowhere).
 
 <picture>
@@ -52,7 +53,7 @@ cat >"$work/true.md" <<'END'
 A path `scripts/check-layers`, a pattern `scripts/*.sh`, a blank `scripts/check-<what>`, two
 `src/{base,os}`, words `and/or`, `1/2`, `/proc/self/maps`, `build/release/libslabyard.a`, a
 [link](false.md), a [heading](false.md#a-heading-of-code-here), [another](https://example.org/x), `make test`, `make install PREFIX=dir`,
-`cmake --preset asan`.
+`cmake --preset asan`, `SLABYARD=check,decay=100ms ./server`, `SLABYARD=decay=Nms`, `SLABYARD='fail=*:3'`.
 
 ```sh
 make bench   # takes a while
@@ -82,7 +83,7 @@ gone->next->previous = gone->previous;
 int main(void) { return SY_ABI > 0 ? 0 : 1; }
 ```
 END
-statements=17 examples=2
+statements=19 examples=2
 
 if said=$(tests/docs/check.sh --build "$build" "$work/false.md" 2>&1); then
     fail "the false page passed"

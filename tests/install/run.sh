@@ -133,6 +133,7 @@ END
 LD_PRELOAD="$libdir/libslabyard-malloc.so" "$work/blocks" || fail "libslabyard-malloc.so cannot be preloaded"
 use malloc-linked "$cc" "$work/blocks.c" $(pkg-config --libs slabyard-malloc)
 use malloc-object "$cc" "$work/blocks.c" "$libdir/slabyard-malloc.o" -pthread
+use malloc-static-pc "$cc" -static "$work/blocks.c" $(pkg-config --static --libs slabyard-malloc-static)
 use malloc-static "$cc" -static "$work/blocks.c" "$libdir/slabyard-malloc.o" -pthread
 
 # The library loaded with dlopen; also by a program that exports a copy of its own.

@@ -1,0 +1,100 @@
+/*
+ * 2_cache.c: the server of docs/tutorial.md, whose sessions come from an object cache.
+ *
+ *     cc -g 2_cache.c $(pkg-config --cflags --libs slabyard) -pthread && ./a.out
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <slabyard/slabyard.h>
+
+enum { SESSIONS_MAX = 1000 };
+
+struct session {
+    unsigned long id;
+    char user[48];
+};
+
+static sy_cache *cache;                            /* of sessions */
+static struct session *sessions[SESSIONS_MAX + 1]; /* by number; NULL: closed */
+static unsigned long last_id;
+
+static struct session *open_session(const char *user) {
+    if (last_id == SESSIONS_MAX) return NULL;
+    struct session *session = sy_cache_alloc(cache);
+    if (!session) return NULL;
+    session->id = ++last_id;
+    snprintf(session->user, sizeof session->user, "%s", user);
+    sessions[session->id] = session;
+    return session;
+}
+
+static int close_session(unsigned long id) {
+    if (id > SESSIONS_MAX || !sessions[id]) return -1;
+    sy_cache_free(cache, sessions[id]);
+    sessions[id] = NULL;
+    return 0;
+}
+
+/* Answers a line: "open USER" with the number of a new session, "close NUMBER" with "ok". */
+static void answer(const char *line, char *reply, size_t size) {
+    char user[48];
+    unsigned long id;
+    if (sscanf(line, "open %47s", user) == 1) {
+        struct session *session = open_session(user);
+        if (session)
+            snprintf(reply, size, "%lu", session->id);
+        else
+            snprintf(reply, size, "no memory");
+    } else if (sscanf(line, "close %lu", &id) == 1) {
+        snprintf(reply, size, close_session(id) == 0 ? "ok" : "no such session");
+    } else {
+        snprintf(reply, size, "open USER or close NUMBER");
+    }
+}
+
+static void *serve(void *client) {
+    char line[80], reply[80];
+    while (fgets(line, sizeof line, client)) {
+        answer(line, reply, sizeof reply);
+        dprintf(fileno(client), "%s\n", reply);
+    }
+    fclose(client);
+    return NULL;
+}
+
+/* The client's part: sends a line, and reads the answer into `reply`. */
+static int ask(int server, const char *line, char *reply, size_t size) {
+    size_t length = 0;
+    dprintf(server, "%s\n", line);
+    while (length + 1 < size && read(server, reply + length, 1) == 1 && reply[length] != '\n')
+        length++;
+    reply[length] = '\0';
+    return printf("%s: %s\n", line, reply);
+}
+
+int main(void) {
+    char line[100], reply[80];
+    int pair[2];
+    pthread_t server;
+    cache = sy_cache_create(&(sy_cache_config){.name = "session", .size = sizeof(struct session)});
+    if (!cache) return 1;
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0) return 1;
+    if (pthread_create(&server, NULL, serve, fdopen(pair[1], "r")) != 0) return 1;
+    for (int i = 0; i < 3; i++) {
+        ask(pair[0], "open alice", reply, sizeof reply);
+        snprintf(line, sizeof line, "close %s", reply);
+        ask(pair[0], line, reply, sizeof reply);
+        if (strcmp(reply, "ok") != 0) return 1;
+    }
+    ask(pair[0], line, reply, sizeof reply); /* closed already */
+    close(pair[0]);
+    pthread_join(server, NULL);
+    if (strcmp(reply, "no such session") != 0) return 1;
+    return sy_cache_destroy(cache); /* -1 if a session is still live */
+}
