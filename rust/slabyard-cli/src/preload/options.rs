@@ -110,7 +110,7 @@ mod tests {
         for (wrong, why) in [
             (
                 "check,chekc",
-                "there is no option chekc; there are check, redzone",
+                "there is no option chekc; there are debug, check, redzone",
             ),
             (
                 "redzone=7",
