@@ -110,7 +110,7 @@ fn options_are_added_to_those_that_are_there() {
     for (options, why) in [
         (
             "chekc",
-            "--options: there is no option chekc; there are check, redzone",
+            "--options: there is no option chekc; there are debug, check, redzone",
         ),
         (
             "redzone=7",

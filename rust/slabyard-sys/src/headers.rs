@@ -27,7 +27,14 @@ const LEFT_OUT: [(&str, &str); 4] = [
 ];
 
 /// Functions that are not declared, and why.
-const NOT_NEEDED: [(&str, &str); 1] = [("sy_handle_alloc_slow_abi_1", "sy_handle_alloc does it")];
+const NOT_NEEDED: [(&str, &str); 6] = [
+    ("sy_handle_alloc_slow_abi_1", "sy_handle_alloc does it"),
+    ("sy_cache_may_free", "an owner in Rust is dropped once"),
+    ("sy_cache_may_free_slow", "an owner in Rust is dropped once"),
+    ("sy_pool_free_slow_abi_1", "sy_pool_free does it"),
+    ("sy_pool_may_free", "an owner in Rust is dropped once"),
+    ("sy_pool_may_free_slow_abi_1", "an owner in Rust is dropped once"),
+];
 
 /// Functions of the library's own that the crate `slabyard` calls.
 const INTERNAL: [&str; 1] = ["sy_options_auto_maintenance"];
