@@ -33,7 +33,10 @@ const NOT_NEEDED: [(&str, &str); 6] = [
     ("sy_cache_may_free_slow", "an owner in Rust is dropped once"),
     ("sy_pool_free_slow_abi_1", "sy_pool_free does it"),
     ("sy_pool_may_free", "an owner in Rust is dropped once"),
-    ("sy_pool_may_free_slow_abi_1", "an owner in Rust is dropped once"),
+    (
+        "sy_pool_may_free_slow_abi_1",
+        "an owner in Rust is dropped once",
+    ),
 ];
 
 /// Functions of the library's own that the crate `slabyard` calls.
