@@ -18,10 +18,8 @@ static void leave_to(thread_body *body) {
     pthread_exit(NULL);
 }
 
-static void rest(long ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL); }
-
 static void *eat(void *kept) {
-    rest(50);
+    host_rest(50);
     hungry(32);
     free(kept);
     hungry(32);
@@ -39,14 +37,14 @@ static void eat_in_child(void *unused) {
 }
 
 static void *have_children(void *kept) {
-    rest(50);
+    host_rest(50);
     for (int i = 0; i < 5; i++) host_lives(eat_in_child, NULL);
     free(kept);
     return NULL;
 }
 
 static void *err(void *kept) {
-    rest(50);
+    host_rest(50);
     free(kept);
     host_free_twice(NULL);
     return NULL;

@@ -60,8 +60,7 @@ static void live(void *arg) {
 static void run(void (*become_daemon)(void)) {
     *ended = 0;
     host_lives(live, &become_daemon);
-    for (int wait = 0; wait < 6000 && !*ended; wait++)
-        nanosleep(&(struct timespec){0, 10000000}, NULL);
+    for (int wait = 0; wait < 6000 && !*ended; wait++) host_rest(10);
     CHECK(*ended);
 }
 

@@ -48,16 +48,8 @@ static const long not_in_containers[] = {
 
 static const char *program;
 
-static void live(void) {
-    void *kept = malloc(20 << 20);
-    memset(kept, 1, 20 << 20);
-    hungry(64);
-    free(kept);
-    hungry(64);
-}
-
 static void err(void *unused) {
-    live();
+    host_live();
     host_free_twice(unused);
 }
 
@@ -93,9 +85,9 @@ static void by_number(void *arg) {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
         syscall(SYS_seccomp, (long)SECCOMP_SET_MODE_FILTER, 0L, &strict) != 0)
         _exit(SKIPPED);
-    live();
+    host_live();
     free(kept);
-    live();
+    host_live();
 }
 
 static void for_all_threads(void *arg) {
@@ -106,7 +98,7 @@ static void for_all_threads(void *arg) {
         syscall(SYS_seccomp, (long)SECCOMP_SET_MODE_FILTER, (long)SECCOMP_FILTER_FLAG_TSYNC,
                 &strict) != 0)
         _exit(SKIPPED);
-    live();
+    host_live();
 }
 
 static void *live_in_thread(void *before) {
@@ -125,7 +117,7 @@ static void in_one_thread(void *arg) {
 static void one_after_another(void *arg) {
     hungry(*(size_t *)arg);
     set_filter(forbidden_to_renderers, COUNT_OF(forbidden_to_renderers) - 8, false, KILL);
-    live();
+    host_live();
 }
 
 /* Without the C library, so nothing sees it coming. The options have to say so. */
@@ -159,7 +151,7 @@ static void unseen(void *arg) {
     if (raw(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0) != 0 ||
         raw(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (long)&strict) != 0)
         _exit(SKIPPED);
-    live();
+    host_live();
 }
 
 static void run_unseen(void) {
@@ -180,7 +172,7 @@ int main(int count, char **arguments) {
         return 0;
     }
     if (count > 1) {
-        live();
+        host_live();
         host_reports(err, NULL);
         return 0;
     }

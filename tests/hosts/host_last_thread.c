@@ -13,16 +13,14 @@
 
 #include "hosts/sandbox.h"
 
-static void rest(long ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL); }
-
 static void *sleep_awhile(void *ms) {
-    rest((long)(size_t)ms);
+    host_rest((long)(size_t)ms);
     return NULL;
 }
 
 static void *allocate(void *ms) {
     hungry(20);
-    rest((long)(size_t)ms);
+    host_rest((long)(size_t)ms);
     return NULL;
 }
 
@@ -97,7 +95,7 @@ static void ends_well(body *last, size_t ms, bool free_all) {
 static void ends_by_signal(int number) {
     int in;
     pid_t child = begin(&in, sleep_awhile, 20000, false);
-    rest(200);
+    host_rest(200);
     CHECK(kill(child, number) == 0);
     int status = end_of(child, in, NULL);
     CHECK(WIFSIGNALED(status) && WTERMSIG(status) == number);

@@ -31,24 +31,15 @@ static void set_limit(const limit *wanted) {
     CHECK(setrlimit((__rlimit_resource_t)wanted->resource, &both) == 0);
 }
 
-static void live(void) {
-    void *kept = malloc(20 << 20);
-    CHECK(kept != NULL);
-    memset(kept, 1, 20 << 20);
-    hungry(64);
-    free(kept);
-    hungry(64);
-}
-
 static void live_below(void *arg) {
     set_limit(arg);
-    live();
+    host_live();
 }
 
 static void grow_and_live_below(void *arg) {
-    live();
+    host_live();
     set_limit(arg);
-    live();
+    host_live();
 }
 
 static void start_below(void *arg) {
@@ -85,7 +76,7 @@ static void use_up(void *arg) {
 int main(int count, char **arguments) {
     host_close_others();
     if (count > 1) {
-        live();
+        host_live();
         return 0;
     }
     program = arguments[0];

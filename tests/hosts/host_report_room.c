@@ -28,39 +28,14 @@ enum { FRAME = 8 << 10 };
 static char report[64 << 10];
 static int status;
 
+static void call(void *program) { (*(void (**)(void))program)(); }
+
 /* Runs the program in a child, and reads what it writes to stderr. */
 static void run(void (*program)(void)) {
-    int ends[2];
-    CHECK(pipe(ends) == 0);
-    pid_t pid = fork();
-    CHECK(pid >= 0);
-    if (pid == 0) {
-        dup2(ends[1], STDERR_FILENO);
-        close(ends[0]);
-        close(ends[1]);
-        alarm(60);
-        program();
-        _exit(0);
-    }
-    close(ends[1]);
-    size_t length = 0;
-    for (ssize_t got = 1; got > 0; length += got > 0 ? (size_t)got : 0)
-        got = read(ends[0], report + length, sizeof report - 1 - length);
-    report[length] = 0;
-    close(ends[0]);
-    CHECK(waitpid(pid, &status, 0) == pid);
+    status = host_listen(call, &program, report, sizeof report);
 }
 
-#define EXPECT(words) (strstr(report, words) ? (void)0 : failed_report(words))
-
-static void failed_report(const char *words) {
-    host_say("no \"");
-    host_say(words);
-    host_say("\" in the report:\n");
-    host_say(report);
-    host_say(WIFSIGNALED(status) ? "the child ended by a signal\n" : "the child went on\n");
-    _exit(1);
-}
+#define EXPECT(words) host_expect(report, words)
 
 /* Objects lie at the right and at the left end of their pages, so one of two writes is seen. */
 __attribute__((noinline)) void write_behind(void) {

@@ -12,8 +12,6 @@
 
 #include "hosts/hosts.h"
 
-static void rest(long ms) { nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL); }
-
 static void *grow(void) {
     void *kept = malloc(40 << 20);
     memset(kept, 1, 40 << 20);
@@ -83,9 +81,9 @@ static void stops_do_no_harm(void) {
     pid_t child = host_start(eat_for_long, NULL);
     for (int round = 0; round < 40; round++) {
         if (kill(child, SIGSTOP) != 0) break;
-        rest(2);
+        host_rest(2);
         CHECK(kill(child, SIGCONT) == 0);
-        rest(3);
+        host_rest(3);
     }
     CHECK(host_end_of(child) == 0);
 }

@@ -41,23 +41,25 @@ foreach(source ${sources})
     endforeach()
 endforeach()
 
+# hosts_program(name): compiles a program that a test below runs with arguments.
+function(hosts_program name)
+    add_executable(hosts_${name} ${CMAKE_CURRENT_SOURCE_DIR}/hosts/${name}.c)
+    target_include_directories(hosts_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+    target_compile_options(hosts_${name} PRIVATE ${user_warnings} -Wno-pedantic)
+    target_link_libraries(hosts_${name} PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+endfunction()
+
 # A host that closes its plug-in while threads use it. The plug-in is linked with the static library.
 # tests/install/rust.sh runs the host with plug-ins in Rust.
 add_library(hosts_plugin MODULE ${root}/tests/install/plugin.c)
 target_link_libraries(hosts_plugin PRIVATE slabyard_static)
 target_link_options(hosts_plugin PRIVATE -Wl,--exclude-libs,ALL)
-add_executable(hosts_closes ${CMAKE_CURRENT_LIST_DIR}/closes.c)
-target_include_directories(hosts_closes PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
-target_compile_options(hosts_closes PRIVATE ${user_warnings} -Wno-pedantic)
-target_link_libraries(hosts_closes PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+hosts_program(closes)
 add_dependencies(hosts_closes hosts_plugin)
 sy_test(hosts.closes hosts 120 2 $<TARGET_FILE:hosts_closes> $<TARGET_FILE:hosts_plugin>)
 
 # A program under a debugger, strace and Valgrind.
-add_executable(hosts_debugged ${CMAKE_CURRENT_LIST_DIR}/debugged.c)
-target_include_directories(hosts_debugged PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
-target_compile_options(hosts_debugged PRIVATE ${user_warnings} -Wno-pedantic)
-target_link_libraries(hosts_debugged PRIVATE Threads::Threads)
+hosts_program(debugged)
 add_dependencies(hosts_debugged slabyard_malloc)
 sy_test(hosts.debugged hosts 300 2 ${CMAKE_CURRENT_LIST_DIR}/debugged.sh
     $<TARGET_FILE:hosts_debugged> $<TARGET_FILE:slabyard_malloc>)
@@ -70,10 +72,7 @@ foreach(name loaded loaded_static auditor)
 endforeach()
 target_compile_definitions(hosts_auditor PRIVATE AUDITS)
 target_compile_definitions(hosts_loaded_static PRIVATE IN_STATIC_BLOCK)
-add_executable(hosts_loads ${CMAKE_CURRENT_LIST_DIR}/loads.c)
-target_include_directories(hosts_loads PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
-target_compile_options(hosts_loads PRIVATE ${user_warnings} -Wno-pedantic)
-target_link_libraries(hosts_loads PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+hosts_program(loads)
 add_dependencies(hosts_loads hosts_loaded hosts_loaded_static hosts_auditor slabyard_malloc)
 sy_test(hosts.loads hosts 120 2 $<TARGET_FILE:hosts_loads> $<TARGET_FILE:hosts_loaded>
     $<TARGET_FILE:hosts_loaded_static> $<TARGET_FILE:hosts_auditor>)

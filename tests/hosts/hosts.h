@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/types.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { SKIPPED = 77 }; /* exit status: this machine cannot be the host */
@@ -61,19 +62,23 @@ static inline void with_options(const char *options, char **arguments) {
 
 typedef void host_body(void *arg);
 
-/* Runs body(arg) in a child, which then ends with status 0, and after a minute by a signal. */
+/* In a child: runs body(arg), and ends with status 0, or after a minute by a signal. */
+static inline _Noreturn void host_run(host_body *body, void *arg) {
+    alarm(60);
+    body(arg);
+    _exit(0);
+}
+
+/* Runs body(arg) in a child. */
 static inline pid_t host_start(host_body *body, void *arg) {
     pid_t child = fork();
     CHECK(child >= 0);
-    if (child == 0) {
-        alarm(60);
-        body(arg);
-        _exit(0);
-    }
+    if (child == 0) host_run(body, arg);
     return child;
 }
 
-/* Waits for the child. If the machine cannot be its host, nor can it be the program's. */
+/* Waits for the child, and returns its status. If the machine cannot be the child's host, it cannot
+ * be this program's either. */
 static inline int host_end_of(pid_t child) {
     int status = -1;
     CHECK(waitpid(child, &status, 0) == child);
@@ -92,19 +97,18 @@ static inline void host_lives(host_body *body, void *arg) {
     CHECK(status == 0);
 }
 
-/* Writes what the child writes to stderr into `text`, as a string, and returns its status. */
+/* Runs body(arg) in a child, writes the child's stderr into `text` as a string, and returns the
+ * child's status. */
 static inline int host_listen(host_body *body, void *arg, char *text, size_t room) {
     int ends[2];
     CHECK(pipe(ends) == 0);
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
-        alarm(60);
         dup2(ends[1], STDERR_FILENO);
         close(ends[0]);
         close(ends[1]);
-        body(arg);
-        _exit(0);
+        host_run(body, arg);
     }
     close(ends[1]);
     size_t length = 0;
@@ -113,6 +117,20 @@ static inline int host_listen(host_body *body, void *arg, char *text, size_t roo
     text[length] = '\0';
     close(ends[0]);
     return host_end_of(child);
+}
+
+/* The text has to contain these words. */
+static inline void host_expect(const char *text, const char *words) {
+    if (strstr(text, words)) return;
+    host_say("no \"");
+    host_say(words);
+    host_say("\" in the report:\n");
+    host_say(text);
+    _exit(1);
+}
+
+static inline void host_rest(long ms) {
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
 }
 
 /* ---- what all hosts run ---- */
@@ -144,6 +162,17 @@ static inline void hungry(size_t mib) {
     }
 }
 
+/* The life of an ordinary program: it grows, and is hungry with much memory in use and with
+ * little. */
+static inline void host_live(void) {
+    void *kept = malloc(20 << 20);
+    CHECK(kept != NULL);
+    memset(kept, 1, 20 << 20);
+    hungry(64);
+    free(kept);
+    hungry(64);
+}
+
 /* A mistake that the library reports. */
 static inline void host_free_twice(void *unused) {
     (void)unused;
@@ -156,8 +185,7 @@ static inline void host_free_twice(void *unused) {
 static inline void host_reports(host_body *body, void *arg) {
     static char text[1 << 16];
     int status = host_listen(body, arg, text, sizeof text);
-    if (!strstr(text, "double free")) host_say(text);
-    CHECK(strstr(text, "double free"));
+    host_expect(text, "double free");
     CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 }
 
