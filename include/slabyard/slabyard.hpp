@@ -79,8 +79,9 @@ inline void check(int status) {
     if (SY_UNLIKELY(status != 0)) fail<std::bad_alloc>();
 }
 
-/* Calls a visitor, between C functions, through which no exception may pass: it ends the iteration,
- * and is thrown again behind them (rethrow). The end of a thread passes through. */
+/* Calls a visitor, whose caller is a C function. An exception must not pass through this function:
+ * it is kept in `thrown`, the result ends the iteration, and `rethrow` throws it after that. The
+ * end of a thread passes through. */
 template <class Call> int visit(std::exception_ptr &thrown, Call call) {
 #    ifdef __cpp_exceptions
     try {
@@ -529,8 +530,8 @@ class memory_resource : public std::pmr::memory_resource {
         return nullptr;
     }
 
-    /* Beyond the largest alignment of a heap, the object lies in a larger one, whose address is in
-     * the word before it. */
+    /* For an alignment that is too large for the heap. Allocates a larger block, and aligns the
+     * object in it. The word before the object holds the address of the block. */
     void *allocate_within(std::size_t bytes, std::size_t align) {
         if (bytes > std::numeric_limits<std::size_t>::max() - align) detail::fail<std::bad_alloc>();
         void *whole = detail::checked(sy_heap_alloc(heap_, bytes + align));

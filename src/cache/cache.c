@@ -265,7 +265,7 @@ void sy_cache_free_slow(sy_cache *cache, void *object) {
     cache->kind->free(cache, object, SIZE_MAX);
 }
 
-/* What is no live object, the free reports. */
+/* The free reports an object that is not live. */
 bool sy_cache_may_free_slow(sy_cache *cache, const void *object) {
     size_t bytes;
     bool last = sy_client_freed_last(&cache->client, (uintptr_t)object);

@@ -161,8 +161,8 @@ static bool bring_back(const sy_quota *quota, const sy_memory *memory) {
 
 /* Called when a quota (`refused`) or the system (NULL) has refused memory. Frees unused memory and
  * calls the callback of the quota; whether a second try may succeed. The callback is not called
- * from a constructor, since the constructor's cache is being refilled. What the system has refused
- * may be memory for the library's own tables, for which chunks without runs make room. */
+ * from a constructor, since the constructor's cache is being refilled. The system may have refused
+ * memory for the library's own tables. Chunks without runs make room for these. */
 static bool make_room(sy_quota *refused, const sy_memory *memory) {
     if (own_limit.busy || (!refused && own_limit.reason != SY_REFUSAL_SYSTEM)) return false;
     own_limit.busy = true;

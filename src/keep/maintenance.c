@@ -4,8 +4,9 @@
  *
  *     OFF --start--> STARTS --no pause--> RUNS --stop--> ENDING --the thread ends--> OFF
  *
- * A pause (below) may have begun after the start looked for one. So the start looks again when it
- * has said STARTS, and goes back to OFF; a pause waits for the end of STARTS.
+ * A pause (below) may begin after the start has looked for one. So the start sets the state STARTS,
+ * looks for a pause again, and if there is one goes back to OFF. A pause waits until the state is
+ * not STARTS.
  *
  * It never keeps a process alive: when the program's threads have ended, it ends too, and the C
  * library ends the process. It also ends for system calls that need a process with one thread, and

@@ -271,7 +271,7 @@ void SY_ABI_NAME(sy_pool_freed_twice)(sy_pool *pool, void *object) {
     errno = error;
 }
 
-/* What is no live object, the free reports. */
+/* The free reports an object that is not live. */
 bool SY_ABI_NAME(sy_pool_may_free_slow)(sy_pool *pool, void *object) {
     if (!object) return true;
     if (!sy_pool_is_checked(pool)) {

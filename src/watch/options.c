@@ -171,10 +171,11 @@ static const sy_value_type tools = {
     .read = sy_read_choice, .print = sy_print_choice, .choices = "auto|off|malloc"};
 
 static const row table[OPTIONS] = {
-    [DEBUG] = {.says = {"debug", "yes|no", "yes", "no",
-                        "The checks for development and tests: sets check, redzone, poison, "
-                        "quarantine, audit and explain. Options behind it change one of them."},
-               .type = &yes_no},
+    [DEBUG] =
+        {.says = {"debug", "yes|no", "yes", "no",
+                  "The checks for development and tests: sets check, redzone, poison, "
+                  "quarantine, audit and explain. Options after it can change each of these."},
+         .type = &yes_no},
     [CHECK] = {.says = {"check", "yes|no", "yes", "no",
                         "Every free is validated: foreign pointers, double frees, wrong caches and "
                         "sizes."},

@@ -333,8 +333,9 @@ static void unwind(each_frame *each, void *arg) {
 
 /* The unwinder takes locks of its own and of the loader. A child of a fork would never get one
  * that another thread held. So a fork waits until no other thread is inside. Threads that come
- * meanwhile take no stack: they may hold locks that the fork is going to take. Threads that the
- * program's own exceptions took there are not counted: see sy_os_lose_tables. */
+ * meanwhile take no stack: they may hold locks that the fork is going to take. A thread that
+ * throws an exception of the program is in the unwinder too, and is not counted (see
+ * sy_os_lose_tables). */
 static void await_unwinders(void) {
     parent_had_threads = sy_os_has_had_threads();
     bool burdened = own_inside || sy_lock_self.held;
@@ -469,7 +470,7 @@ static uint32_t take_by_tables(uintptr_t frame, unsigned max, uintptr_t from) {
 }
 
 /* Takes the stack by tables. If the walk agrees, keeps the stack as walked, so that later walks
- * find it. Without tables the walk is all that there is. */
+ * find it. Without tables, keeps the walk as it is. */
 static uint32_t confirm(const trace *walked, uintptr_t frame) {
     trace taken;
     if (!sy_os_has_tables()) return keep_trace(walked);
