@@ -98,9 +98,26 @@ static void have_little(void *arg) {
     must(areas > 30 && seen <= sy_fake_reserved());
 }
 
+/* Even less is enough for small blocks. A large one is refused, and takes no area. */
+static void have_64_kib_at_a_time(void *arg) {
+    (void)arg;
+    sy_fake_fail_above(SY_FAKE_COMMIT, 0);
+    for (size_t bytes = SY_SIDE_MAX; bytes >= 32; bytes /= 2) /* what earlier areas have left */
+        while (sy_side_take(bytes)) {}
+    sy_fake_fail_above(SY_FAKE_COMMIT, 64 << 10);
+    for (int i = 0; i < 10000; i++) memset(take(100), 1, 100);
+    memset(take(32 << 10), 1, 32 << 10);
+    size_t before = sy_fake_reserved();
+    errno = 0;
+    must(sy_side_take(64 << 10) == NULL && errno == ENOMEM);
+    must(sy_side_take(SY_SIDE_MAX) == NULL);
+    must(sy_fake_reserved() == before);
+}
+
 static void where_space_is_short_a_small_area_will_do(void **state) {
     (void)state;
     assert_int_equal(in_child(have_little, NULL), 0);
+    assert_int_equal(in_child(have_64_kib_at_a_time, NULL), 0);
 }
 
 static void without_memory_there_is_none(void **state) {
