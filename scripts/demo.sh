@@ -115,8 +115,8 @@ run_program() {
 
 cat <<END
 Records a real program, replays its allocations, and runs it. The program as a whole gains less than its
-allocations alone: the last table shows how much. On two cores this takes four minutes, of which one is
-compiling.
+allocations alone, or loses: the last table shows how much. On two cores this takes two to four minutes,
+of which one is compiling.
 END
 build
 collect
