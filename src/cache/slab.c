@@ -106,8 +106,7 @@ static SY_COLD void use_granules(sy_slab *slab, const sy_layout *layout, uint32_
     if (early) sy_count_early(sy_count_bits(early) * granule);
     slab->holes &= ~used;
     slab->idle &= ~used;
-    if (!filled) return;
-    sy_pressure_note(sy_count_bits(filled) * granule);
+    if (filled) sy_pressure_note(sy_count_bits(filled) * granule);
 }
 
 void sy_slab_take(sy_slab *slab, const sy_layout *layout, uintptr_t *end, uint32_t count) {

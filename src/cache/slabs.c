@@ -11,6 +11,7 @@
 #include "cache/limit.h"
 #include "cache/watched.h"
 #include "chunk/huge.h"
+#include "chunk/pressure.h"
 #include "chunk/side.h"
 #include "magazine/budget.h"
 #include "os/invariant.h"
@@ -227,6 +228,7 @@ void sy_cache_release_slab(sy_cache *cache, sy_slab *slab) {
     sy_bins *bins = slab->bins;
     slab->first = 0; /* the run is neither a slab nor a span of the heap now */
     __atomic_store_n(&slab->owner, NULL, __ATOMIC_RELEASE);
+    if (slab->holes) sy_pressure_note(sy_count_bits(slab->holes) * sy_slab_granule(slab));
     sy_quota_give_run(cache->quota, slab);
     if (bins != &cache->bins) sy_view_let_go(sy_view_of(bins));
 }

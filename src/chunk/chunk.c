@@ -398,7 +398,10 @@ int sy_run_populate(const sy_slab *run) {
 }
 
 int sy_run_discard(const sy_slab *run, void *start, size_t bytes) {
-    return sy_memory_discard(memory_of(run), start, bytes);
+    const sy_memory *memory = memory_of(run);
+    int result = sy_memory_discard(memory, start, bytes);
+    if (result == 0 && !memory->systems) sy_pressure_note_return(bytes); /* its use is noted too */
+    return result;
 }
 
 /* The units of the half of a chunk that may be backed with a huge page for a new run: the half with

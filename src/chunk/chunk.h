@@ -209,7 +209,9 @@ void sy_chunk_back_ahead(const sy_slab *run, bool clean);
  * start with huge pages (large.c). */
 void sy_run_back_ahead(sy_slab *run);
 
-/* Discards whole pages of a run. 0, or -1: their memory is still held. */
+/* Discards whole pages of a run. 0, or -1: their memory is still held. To be noted as taken
+ * (pressure.h) when they are used again, or when the run is given back: then all of it is discarded
+ * later. */
 int sy_run_discard(const sy_slab *run, void *start, size_t bytes);
 
 /* Called when part of a run was discarded: the run's chunk gets no more huge pages. (A huge page

@@ -9,10 +9,11 @@
  *     0                          resident                      mark            limit
  *     |--------------------------|<------ room ----->|----------|<-- an eighth ->|
  *
- * Between two readings, memory that is taken makes the room smaller, and memory that goes back to
- * the OS makes it larger. So `room` also says how much is resident now:
+ * Memory that is taken makes the room smaller. Memory that goes back to the OS does not make it
+ * larger: some of it may have been taken and never used. So there is a look as often as memory is
+ * taken. In between, the resident memory is calculated:
  *
- *     resident now == resident when the room was set + the room then - the room now
+ *     resident now == resident when the room was set + the room then - the room now - returned
  */
 #include "chunk/pressure.h"
 
@@ -28,6 +29,7 @@ static const int64_t FIRST_ROOM = 16 << 20; /* a smaller process does not look *
 static const size_t FREE_ROOM = 64 << 20;   /* from one look to the next, without a limit */
 
 _Atomic int64_t sy_pressure_room = FIRST_ROOM;
+_Atomic size_t sy_pressure_returned;
 _Atomic size_t sy_pressure_unmet;
 
 static _Atomic int64_t room_then = FIRST_ROOM; /* when the room was set */
@@ -55,9 +57,9 @@ static sy_distance distance_of(size_t resident) {
 
 static size_t resident_with(int64_t room) {
     size_t then = LOAD(resident_then), known = then ? then : LOAD(sy_facts_now.resident);
-    int64_t taken = LOAD(room_then) - room;
     if (!known) return 0;
-    return taken < 0 && (size_t)-taken >= known ? 1 : known + (size_t)taken;
+    int64_t more = LOAD(room_then) - room - (int64_t)LOAD(sy_pressure_returned);
+    return more < 0 && (size_t)-more >= known ? 1 : known + (size_t)more;
 }
 
 static bool is_near(const sy_distance *it) { return it->resident + it->near > it->mark; }
@@ -69,6 +71,7 @@ static int64_t room_at(const sy_distance *it) {
 }
 
 static void remember(size_t resident, int64_t room) {
+    STORE(sy_pressure_returned, 0);
     STORE(resident_then, resident);
     STORE(room_then, room);
 }
@@ -93,19 +96,27 @@ size_t sy_pressure_look(void) {
     return it.limited && is_near(&it) ? it.resident + 2 * it.near - it.mark : 0;
 }
 
-/* If memory should be released, the next allocation looks. */
-bool sy_pressure_take_reading(void) {
+/* A reading that a look has asked for confirms what the look has calculated, or brings the next look
+ * nearer by as much as is resident beyond that. */
+static int64_t room_near(const sy_distance *it) {
+    int64_t room = LOAD(sy_pressure_room), most = room_at(it);
+    size_t calculated = resident_with(room);
+    if (room > most) room = most;
+    if (it->resident > calculated) room -= (int64_t)(it->resident - calculated);
+    return room;
+}
+
+bool sy_pressure_take_reading(bool asked) {
     sy_distance it = distance_of(LOAD(sy_facts_now.resident));
     bool near = it.limited && is_near(&it);
-    int64_t room = near ? -1 : room_at(&it);
+    int64_t room = !near ? room_at(&it) : asked ? room_near(&it) : -1;
     STORE(pressing, presses_at(&it));
     STORE(sy_pressure_room, room);
     remember(it.resident, room);
     return near;
 }
 
-/* What is calculated from an old reading may be wrong: then no thread waits. */
-bool sy_pressure_presses(void) { return LOAD(pressing) && LOAD(sy_facts_now.observed); }
+bool sy_pressure_presses(void) { return LOAD(pressing); }
 
 bool sy_pressure_is_far(void) {
     sy_distance it = distance_of(resident_with(LOAD(sy_pressure_room)));

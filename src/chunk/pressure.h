@@ -25,15 +25,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes that may be taken before the next look. */
+/* Bytes that may be taken before the next look, and bytes returned since the last look or
+ * reading. */
 extern SY_HIDDEN _Atomic int64_t sy_pressure_room;
+extern SY_HIDDEN _Atomic size_t sy_pressure_returned;
 
 /* To be called when `bytes` that hold no memory are taken, and when they have been returned. */
 static inline void sy_pressure_note(size_t bytes) {
     atomic_fetch_sub_explicit(&sy_pressure_room, (int64_t)bytes, memory_order_relaxed);
 }
 static inline void sy_pressure_note_return(size_t bytes) {
-    atomic_fetch_add_explicit(&sy_pressure_room, (int64_t)bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&sy_pressure_returned, bytes, memory_order_relaxed);
 }
 
 /* Whether it is time for a look. */
@@ -47,13 +49,13 @@ static inline bool sy_pressure_is_due(void) {
 size_t sy_pressure_look(void);
 
 /* Begins anew with the memory limit and the resident memory of the last reading. True: free memory
- * should be released, and the next look says how much. One thread at a time calls this. */
-bool sy_pressure_take_reading(void);
+ * should be released, and the next look says how much. `asked`: a look asked for this reading, and
+ * has said how much already; else the next allocation looks. One thread at a time calls this. */
+bool sy_pressure_take_reading(bool asked);
 
 /* Bytes that should be released and that chunks did not have: a pass at once takes them. */
 extern SY_HIDDEN _Atomic size_t sy_pressure_unmet;
-/* Whether the limit was so near at the last reading or look that this pass must not wait. Only
- * while there is an observer. */
+/* Whether the limit was so near at the last reading or look that this pass must not wait. */
 bool sy_pressure_presses(void);
 
 /* Whether the limit is far, or none is known. */

@@ -32,9 +32,7 @@
 enum { OFF, STARTS, RUNS, ENDING };
 
 static const uint64_t LOOK_NS = 1000000000; /* the longest sleep */
-static const uint64_t WATCH_NS = 50000000;  /* between two readings of the observer while there is
-                                             * free memory to release; else LOOK_NS */
-static const size_t WATCHED_BYTES = 1 << 20;
+static const size_t WATCHED_BYTES = 8 << 20;
 
 /* Threads that end are still in the system's list when they wake this one, and for a moment
  * afterwards. So it looks again, so often and so far apart. */
@@ -58,8 +56,8 @@ static void become(uint32_t now) {
     sy_os_wake(&state, 1 << 20);
 }
 
-/* Whether the process has free memory that could be released: only then is it worth waking up to
- * look for pressure. */
+/* Whether the process has so much free memory to release that it is worth waking up often, to look
+ * for pressure. */
 static bool has_free_memory(void) {
     sy_chunk_stats chunks = {0};
     sy_chunk_count_of(&sy_memory_main, &chunks);
@@ -103,7 +101,7 @@ static bool wait_until_due(unsigned quiet) {
         relieve();
         if (interval && past >= interval) return true;
         if (now >= look) {
-            sy_observer_set_interval(has_free_memory() ? WATCH_NS : LOOK_NS);
+            sy_observer_watch(has_free_memory());
             look = now + LOOK_NS;
         }
         uint64_t left = interval ? interval - past : LOOK_NS;

@@ -12,20 +12,23 @@
 
 _Atomic unsigned sy_observer_saw;
 
-static _Atomic bool ends;
-static _Atomic uint64_t interval = 1000000000;
+static const uint64_t CALM_NS = 1000000000, CLOSE_NS = 20000000; /* between two readings */
+enum { CLOSE_ALL = 3 }; /* one in so many close readings is of all that changes, not of the stall */
+
+static _Atomic bool ends, is_close;
 static uintptr_t reader; /* used by the maintenance thread only */
 
-void sy_observer_set_interval(uint64_t ns) {
-    uint64_t before = atomic_exchange_explicit(&interval, ns, memory_order_relaxed);
-    if (ns < before) sy_facts_ask();
+void sy_observer_watch(bool closely) {
+    if (!atomic_exchange_explicit(&is_close, closely, memory_order_relaxed) && closely)
+        sy_facts_ask();
 }
 
 /* The options may forbid to read files while the observer runs. */
-static void observe_once(void (*read)(void)) {
+static void observe_once(void (*read)(void), bool asked) {
     if (!atomic_load_explicit(&sy_options_now.system_files, memory_order_relaxed)) return;
     read();
-    unsigned saw = sy_pressure_take_reading() ? SY_OBSERVER_LIMIT : 0;
+    bool near = read != sy_facts_read_stall && sy_pressure_take_reading(asked);
+    unsigned saw = near ? SY_OBSERVER_LIMIT : 0;
     if (sy_pressure_stalled(sy_os_now())) saw |= SY_OBSERVER_STALL;
     if (!saw) return;
     atomic_fetch_or_explicit(&sy_observer_saw, saw, memory_order_release);
@@ -34,11 +37,16 @@ static void observe_once(void (*read)(void)) {
 
 static void observe(void) {
     atomic_store(&sy_facts_now.observed, true);
-    observe_once(sy_facts_read);
-    while (!atomic_load_explicit(&ends, memory_order_acquire)) {
-        sy_os_wait_for(&sy_facts_asked, 0, atomic_load_explicit(&interval, memory_order_relaxed));
-        atomic_exchange_explicit(&sy_facts_asked, 0, memory_order_acquire); /* before `ends` */
-        observe_once(sy_facts_read_memory);
+    observe_once(sy_facts_read, false);
+    unsigned stalls = 0; /* readings of the stall alone since the last one of all */
+    for (;;) {
+        bool closely = atomic_load_explicit(&is_close, memory_order_relaxed);
+        sy_os_wait_for(&sy_facts_asked, 0, closely ? CLOSE_NS : CALM_NS);
+        bool asked = atomic_exchange_explicit(&sy_facts_asked, 0, memory_order_acquire);
+        if (atomic_load_explicit(&ends, memory_order_acquire)) break;
+        bool all = asked || !closely || ++stalls >= CLOSE_ALL;
+        if (all) stalls = 0;
+        observe_once(all ? sy_facts_read_memory : sy_facts_read_stall, asked);
     }
     atomic_store(&sy_facts_now.observed, false);
 }

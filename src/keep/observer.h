@@ -22,8 +22,9 @@
 bool sy_observer_start(void);
 void sy_observer_end(void);
 
-/* Nanoseconds between two readings from now on. */
-void sy_observer_set_interval(uint64_t ns);
+/* Whether the process has much free memory that could go back. Then tasks that wait for memory are
+ * looked for every 20 ms, and the memory limit every 60 ms; else both once a second. */
+void sy_observer_watch(bool closely);
 
 /* What the observer has seen: tasks wait for memory; the memory limit is near. It wakes the
  * maintenance thread, which sets the word to 0. */

@@ -14,6 +14,7 @@
 #include "chunk/quota.h"
 #include "magazine/client.h"
 #include "magazine/turn.h"
+#include "os/facts.h"
 #include "os/os.h"
 
 enum {
@@ -174,6 +175,7 @@ static _Atomic unsigned due_kinds;         /* a bit for each kind of pass that b
                                              * at work is over */
 static _Atomic uint64_t next_at_once;      /* time before which no other pass at once begins */
 static _Atomic size_t wanted_at_once;      /* bytes that the pass at once that is due returns */
+static _Atomic bool was_in_vain;           /* the last pass at once for a number of bytes */
 static _Atomic unsigned passes;            /* number of passes begun so far */
 static _Atomic bool taken;                 /* a thread is in sy_trim_some with `kept`; guards it */
 static sy_pass kept;                       /* where the last sy_trim_some stopped */
@@ -296,6 +298,9 @@ static void begin_by_growth(void) {
 
 /* Called by the thread that did the last step. */
 static void end_pass(void) {
+    if (at_work.kind == AT_ONCE && at_work.wanted != SIZE_MAX)
+        atomic_store_explicit(&was_in_vain, at_work.bytes < at_work.wanted / 2,
+                              memory_order_relaxed);
     if (at_work.kind == BY_AGE) {
         returned_by_age += at_work.bytes;
         returned_last = at_work.bytes;
@@ -346,12 +351,20 @@ void sy_reclaim_at_once(void) {
     finish_pass(true, UINT_MAX);
 }
 
+/* Whether the last pass at once that wanted a certain number of bytes returned less than half. */
+static bool in_vain(void) { return atomic_load_explicit(&was_in_vain, memory_order_relaxed); }
+
+static bool is_only_calculated(void) {
+    return !atomic_load_explicit(&sy_facts_now.observed, memory_order_relaxed);
+}
+
 /* If chunks did not have enough free memory to release, begins a pass at once for the rest. If the
- * limit is very near, does all of the pass. */
+ * limit is very near, does all of the pass. But without an observer, what is calculated may be wrong:
+ * after a pass in vain the next is as far away as other passes at once. */
 static void relieve_pressure(void) {
     if (sy_pressure_is_due()) sy_chunk_relieve();
     if (!atomic_load_explicit(&sy_pressure_unmet, memory_order_relaxed)) return;
-    bool presses = sy_pressure_presses();
+    bool presses = sy_pressure_presses() && !(in_vain() && is_only_calculated());
     if (!may_be_at_once(sy_os_now()) && !presses) return;
     begin_at_once(atomic_exchange_explicit(&sy_pressure_unmet, 0, memory_order_relaxed));
     if (presses) finish_pass(false, PRESSING_WAITS);

@@ -54,9 +54,13 @@ static void read_once(void (*read)(void)) {
 
 static void read_changing(void) { (void)read_memory(); }
 
+static void read_stall(void) { SET(memory_stall, sy_os_memory_stall_again()); }
+
 void sy_facts_read(void) { read_once(read_all); }
 
 void sy_facts_read_memory(void) { read_once(read_changing); }
+
+void sy_facts_read_stall(void) { read_once(read_stall); }
 
 void sy_facts_ask(void) {
     if (!atomic_exchange_explicit(&sy_facts_asked, 1, memory_order_release))

@@ -56,10 +56,11 @@ static inline bool sy_is_in_sandbox(void) {
 void sy_facts_start(void);
 
 /* Reads all facts; sy_facts_read_memory only those that change often: memory limit, resident
- * memory, memory stall. If files cannot be read, what they said before holds on. If another thread
+ * memory, memory stall; sy_facts_read_stall only the last, from the same file as before. If files cannot be read, what they said before holds on. If another thread
  * is reading, returns at once. Not to be called inside an allocation or a free. errno is kept. */
 void sy_facts_read(void);
 void sy_facts_read_memory(void);
+void sy_facts_read_stall(void);
 
 /* The observer sleeps on this word while it is 0; otherwise a reading is wanted now. */
 extern SY_HIDDEN _Atomic uint32_t sy_facts_asked;

@@ -597,6 +597,14 @@ uint64_t __wrap_sy_os_memory_stall(void) {
     return ns == 0 ? __real_sy_os_memory_stall() : ns;
 }
 
+uint64_t __real_sy_os_memory_stall_again(void);
+uint64_t __wrap_sy_os_memory_stall_again(void);
+
+uint64_t __wrap_sy_os_memory_stall_again(void) {
+    uint64_t ns = read_size(&stall);
+    return ns == 0 ? __real_sy_os_memory_stall_again() : ns;
+}
+
 void sy_fake_set_clock(uint64_t ns) {
     pthread_mutex_lock(&lock);
     clock_stands = true;

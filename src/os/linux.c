@@ -675,6 +675,8 @@ size_t sy_os_resident(void) { return sy_linux_resident("") * sy_os_page_size(); 
 
 uint64_t sy_os_memory_stall(void) { return sy_linux_memory_stall(""); }
 
+uint64_t sy_os_memory_stall_again(void) { return sy_linux_memory_stall_again(); }
+
 /* ---- time, random numbers ---- */
 
 static uint64_t read_clock(clockid_t clock) {

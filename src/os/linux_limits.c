@@ -204,13 +204,25 @@ unsigned sy_linux_group_cpus(const char *root) {
 
 /* ---- what is used, and waiting ---- */
 
+static char stall_path[sizeof file_path]; /* of the file with the least stall, */
+static uint64_t least_stall;              /* which is this; UINT64_MAX: there is none */
+
 /* The first line of such a file: some avg10=0.00 avg60=0.00 avg300=0.00 total=MICROSECONDS */
-static uint64_t stall_of_file(const char *root, const char *directory, const char *file) {
-    char text[STALL_BYTES], *rest;
-    if (!read_file(root, directory, file, text, sizeof text)) return UINT64_MAX;
-    char *total = strncmp(text, "some ", 5) == 0 ? strstr(text, "total=") : NULL;
+static uint64_t parse_stall(const char *text) {
+    char *rest, *total = strncmp(text, "some ", 5) == 0 ? strstr(text, "total=") : NULL;
     uint64_t microseconds = total ? parse_limit(total + 6, &rest) : UINT64_MAX;
     return microseconds > UINT64_MAX / 1000 ? UINT64_MAX : microseconds * 1000;
+}
+
+static uint64_t stall_of_file(const char *root, const char *directory, const char *file) {
+    char text[STALL_BYTES];
+    if (!read_file(root, directory, file, text, sizeof text)) return UINT64_MAX;
+    uint64_t stall = parse_stall(text);
+    if (stall < least_stall) {
+        least_stall = stall;
+        strcpy(stall_path, file_path);
+    }
+    return stall;
 }
 
 static uint64_t stall_of_group(const char *directory) {
@@ -222,10 +234,19 @@ uint64_t sy_linux_memory_stall(const char *root) {
     static const controller own = {
         "", {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"}, stall_of_group};
     int saved = errno;
-    uint64_t stall = least_limit(root, &own);
-    if (stall == UINT64_MAX) stall = stall_of_file(root, "/proc/pressure", "memory");
+    least_stall = UINT64_MAX;
+    (void)least_limit(root, &own);
+    if (least_stall == UINT64_MAX) (void)stall_of_file(root, "/proc/pressure", "memory");
     errno = saved;
-    return stall;
+    return least_stall;
+}
+
+uint64_t sy_linux_memory_stall_again(void) {
+    char text[STALL_BYTES];
+    int saved = errno;
+    bool known = least_stall != UINT64_MAX && read_text(stall_path, text, sizeof text);
+    errno = saved;
+    return known ? parse_stall(text) : UINT64_MAX;
 }
 
 /* The file has numbers of pages: in address space, in RAM, in RAM and of files or shared, ... */

@@ -183,6 +183,8 @@ size_t sy_os_resident(void);
  * group, or if that is unknown, all tasks of the system (pressure stall information). UINT64_MAX:
  * unknown. Reads files. */
 uint64_t sy_os_memory_stall(void);
+/* The same, by the file in which the last call of sy_os_memory_stall has found it: reads one. */
+uint64_t sy_os_memory_stall_again(void);
 
 /* Whether the process has a limit on address space or on data now (RLIMIT_AS, RLIMIT_DATA). Two
  * system calls. */

@@ -86,7 +86,7 @@ static int begin_large(void **state) {
     sy_set_decay(0);
     must(sy_set_options("huge=2M") == 0);
     sy_fake_set_memory_limit(SIZE_MAX);
-    must(!sy_pressure_take_reading());
+    must(!sy_pressure_take_reading(false));
     return 0;
 }
 
@@ -360,7 +360,7 @@ static void the_system_may_refuse(void **state) {
 static void read_below(size_t limit, size_t resident) {
     sy_fake_set_memory_limit(limit);
     sy_fake_set_resident(resident);
-    (void)sy_pressure_take_reading();
+    (void)sy_pressure_take_reading(false);
 }
 
 /* The mark is at 560 MiB, and a 64th of it is 8.75 MiB. */
@@ -687,7 +687,7 @@ static void near_the_limit_spans_get_none(void **state) {
 /* The clock stands, so the huge page that is being made is not a slow one. */
 static void come_near(void) {
     sy_fake_set_resident((size_t)560 * MIB);
-    (void)sy_pressure_take_reading();
+    (void)sy_pressure_take_reading(false);
 }
 
 static void a_span_gets_no_more_once_the_limit_is_near(void **state) {

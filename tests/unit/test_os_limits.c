@@ -169,16 +169,32 @@ static void the_stall_is_that_of_the_group(void **state) {
     errno = 77;
     assert_int_equal(sy_linux_memory_stall(root), 2000 * 1000);
     assert_int_equal(errno, 77);
+    put("/sys/fs/cgroup/unified/a/memory.pressure", STALL("1000", "1000"));
+    put("/sys/fs/cgroup/unified/a/b/memory.pressure", STALL("2500", "1000"));
+    errno = 77;
+    assert_int_equal(sy_linux_memory_stall_again(), 2500 * 1000); /* the same group's */
+    assert_int_equal(sy_linux_memory_stall(root), 1000 * 1000);
+    assert_int_equal(sy_linux_memory_stall_again(), 1000 * 1000);
+    assert_int_equal(errno, 77);
 }
 
 static void without_a_group_the_stall_is_that_of_the_system(void **state) {
     (void)state;
     errno = 77;
     assert_true(sy_linux_memory_stall(root) == UINT64_MAX);
-    assert_int_equal(errno, 77);
     put("/proc/self/cgroup", "0::/a\n");
     put("/proc/pressure/memory", STALL("9000", "7000"));
+    errno = 77;
+    assert_true(sy_linux_memory_stall_again() == UINT64_MAX); /* there was none */
+    assert_int_equal(errno, 77);
     assert_int_equal(sy_linux_memory_stall(root), 9000 * 1000);
+    put("/proc/pressure/memory", STALL("9001", "7000"));
+    assert_int_equal(sy_linux_memory_stall_again(), 9001 * 1000);
+    put("/proc/pressure/memory", "");
+    assert_true(sy_linux_memory_stall_again() == UINT64_MAX);
+    assert_true(sy_linux_memory_stall(root) == UINT64_MAX);
+    put("/proc/pressure/memory", STALL("9001", "7000"));
+    assert_true(sy_linux_memory_stall_again() == UINT64_MAX);
 }
 
 static void nonsense_is_no_stall(void **state) {

@@ -29,7 +29,13 @@ static int64_t room(void) { return atomic_load(&sy_pressure_room); }
 /* What the observer does when the process has so many bytes. */
 static bool read_resident(size_t bytes) {
     sy_fake_set_resident(bytes);
-    return sy_pressure_take_reading();
+    return sy_pressure_take_reading(false);
+}
+
+/* The same, if a look has asked for it. */
+static bool confirm_resident(size_t bytes) {
+    sy_fake_set_resident(bytes);
+    return sy_pressure_take_reading(true);
 }
 
 static int begin_under_limit(void **state) {
@@ -104,26 +110,28 @@ static void a_look_that_is_not_due_wants_nothing(void **state) {
     assert_int_equal(sy_facts_asked, 0);
 }
 
-/* Without a reading in between, what was taken and returned is added up. */
+/* Without a reading in between, what was taken and returned is added up. Returned memory makes no
+ * look later. */
 static void between_readings_memory_is_calculated(void **state) {
     (void)state;
     assert_false(read_resident((size_t)160 * MIB));
     size_t half = (MARK - (size_t)160 * MIB) / 2;
-    sy_pressure_note(half + MIB);
     sy_pressure_note_return(half);
-    assert_false(sy_pressure_is_due());
     sy_pressure_note(half);
+    assert_false(sy_pressure_is_due());
+    sy_pressure_note(MIB);
     atomic_store(&sy_facts_asked, 0);
     assert_true(sy_pressure_is_due());
     assert_int_equal(sy_pressure_look(), 0);
     assert_int_equal(sy_facts_asked, 1); /* the observer reads */
-    size_t left = MARK - (size_t)160 * MIB - half - MIB;
+    size_t left = MARK - (size_t)161 * MIB;
     assert_int_equal(room(), left / 2);
     sy_pressure_note(left);
     assert_int_equal(sy_pressure_look(), 2 * NEAR);
     assert_int_equal(room(), NEAR);
     assert_false(sy_pressure_is_far());
-    sy_pressure_note_return(MARK);
+    sy_pressure_note_return(MARK / 2);
+    assert_int_equal(room(), NEAR);
     assert_true(sy_pressure_is_far());
 }
 
@@ -131,31 +139,53 @@ static void between_readings_memory_is_calculated(void **state) {
 static void more_may_be_returned_than_was_resident(void **state) {
     (void)state;
     assert_false(read_resident(MIB));
-    int64_t before = room();
     sy_pressure_note_return((size_t)100 * MIB);
     assert_true(sy_pressure_is_far());
-    sy_pressure_note((size_t)(before + 100 * (int64_t)MIB + 1));
+    sy_pressure_note((size_t)room() + 1);
     assert_int_equal(sy_pressure_look(), 0);
+    assert_true(sy_pressure_is_far());
 }
 
-static void without_an_observer_no_thread_waits(void **state) {
+/* A reading that a look has asked for does not make the next allocation look again, if it finds
+ * what was calculated. If it finds more, the next look is nearer by that. */
+static void a_confirmed_look_is_not_repeated(void **state) {
     (void)state;
-    atomic_store(&sy_facts_now.observed, false);
-    assert_true(read_resident(LIMIT));
-    assert_false(sy_pressure_presses());
-    assert_true(sy_pressure_look() > 0);
-    assert_false(sy_pressure_presses());
-    atomic_store(&sy_facts_now.observed, true);
-    set_room(-1);
-    assert_true(sy_pressure_look() > 0);
-    assert_true(sy_pressure_presses());
+    assert_true(read_resident(MARK));
+    assert_int_equal(sy_pressure_look(), 2 * NEAR);
+    assert_true(confirm_resident(MARK));
+    assert_int_equal(room(), NEAR);
+    assert_int_equal(sy_pressure_look(), 0);
+    assert_true(confirm_resident(MARK + MIB));
+    assert_int_equal(room(), NEAR - MIB);
+    assert_true(confirm_resident(MARK)); /* less than was calculated */
+    assert_int_equal(room(), NEAR - MIB);
+    assert_true(confirm_resident(MARK + NEAR));
+    assert_true(sy_pressure_is_due());
+    assert_int_equal(sy_pressure_look(), 3 * NEAR);
+    sy_pressure_note_return(NEAR);
+    assert_true(confirm_resident(MARK)); /* as calculated */
+    assert_int_equal(room(), NEAR);
+    assert_true(read_resident(MARK));
+    assert_true(sy_pressure_is_due());
+}
+
+/* If the calculation was far from the limit, so was the next look. */
+static void a_look_is_never_far_when_the_limit_is_near(void **state) {
+    (void)state;
+    assert_false(read_resident((size_t)160 * MIB));
+    assert_true(confirm_resident(MARK));
+    assert_true(sy_pressure_is_due());
+    assert_false(read_resident((size_t)160 * MIB));
+    sy_fake_set_memory_limit((size_t)182 * MIB);
+    assert_true(confirm_resident((size_t)160 * MIB));
+    assert_in_range(room(), 1, 3 * MIB);
 }
 
 static void a_lowered_limit_is_near_at_the_next_reading(void **state) {
     (void)state;
     assert_false(read_resident((size_t)400 * MIB));
     sy_fake_set_memory_limit((size_t)400 * MIB);
-    assert_true(sy_pressure_take_reading());
+    assert_true(sy_pressure_take_reading(false));
     assert_true(sy_pressure_presses());
     assert_true(sy_pressure_look() > (size_t)50 * MIB);
 }
@@ -211,6 +241,43 @@ static void discarded_pages_of_a_slab_are_counted_when_they_are_used(void **stat
     assert_int_equal(left, 0);
     give(cache, 0, 1 + free_slots);
     end(cache);
+}
+
+enum { APART = 40 };
+_Static_assert(COUNT % APART == 0, "each object is freed");
+
+/* Cuts holes into slabs, and frees slabs with holes. */
+static void use_and_free_slabs(void) {
+    sy_cache *cache = make(1024, 0);
+    take(cache, 1024, 0, COUNT);
+    for (size_t i = 0; i + APART <= COUNT; i += APART) give(cache, i + 1, i + APART);
+    sy_thread_flush();
+    (void)sy_cache_trim(cache);
+    must(stats_of(cache).discarded > MIB);
+    for (size_t i = 0; i < COUNT; i += APART) give(cache, i, i + 1);
+    end(cache);
+}
+
+/* Otherwise what is calculated is wrong by more and more. */
+static void what_was_taken_and_returned_adds_up_to_nothing(void **state) {
+    (void)state;
+    needs_small_pages();
+    sy_trim();
+    set_room((int64_t)1 << 40);
+    atomic_store(&sy_pressure_returned, 0);
+    for (int i = 0; i < 3; i++) {
+        use_and_free_slabs();
+        void *block = sy_malloc(10 * MIB);
+        block = sy_realloc(sy_realloc(sy_realloc(block, 11 * MIB), 7 * MIB), 90 * MIB);
+        void *small = sy_malloc(200 * 1024);
+        sy_free(block);
+        sy_free(small);
+        if (i != 1) sy_trim();
+    }
+    int64_t taken = ((int64_t)1 << 40) - room();
+    int64_t returned = (int64_t)atomic_load(&sy_pressure_returned);
+    assert_true(taken > (int64_t)50 * MIB);
+    assert_in_range(returned, taken - MIB / 2, taken + MIB / 2);
 }
 
 /* ---- what is released ---- */
@@ -314,6 +381,45 @@ static void very_near_the_limit_the_pass_is_done_at_once(void **state) {
         set_room(MIB);
         end(cache);
     }
+}
+
+static bool depot_goes(void) {
+    atomic_store(&sy_pressure_unmet, 0);
+    sy_cache *cache = hoard();
+    (void)read_resident(LIMIT);
+    take_turns(SY_TURNS_PER_LOOK);
+    bool went = stats_of(cache).in_depot == 0;
+    set_room(MIB);
+    end_pass();
+    end(cache);
+    return went;
+}
+
+/* What nobody reads may be calculated wrongly: such passes could take all the time. */
+static void without_an_observer_a_pass_in_vain_is_not_repeated_soon(void **state) {
+    (void)state;
+    sy_trim();
+    atomic_store(&sy_facts_now.observed, false);
+    sy_fake_advance_clock(50000000);
+    assert_true(depot_goes()); /* 64 MiB are wanted, and less was returned */
+    assert_false(depot_goes());
+    sy_fake_advance_clock(49999999);
+    assert_false(depot_goes());
+    sy_fake_advance_clock(1);
+    assert_true(depot_goes());
+    atomic_store(&sy_facts_now.observed, true);
+    assert_true(depot_goes());
+    atomic_store(&sy_facts_now.observed, false);
+
+    atomic_store(&sy_pressure_unmet, 0);
+    sy_cache *cache = hoard();
+    sy_fake_advance_clock(50000000);
+    atomic_store(&sy_pressure_unmet, 64 * 1024); /* little is wanted */
+    set_room(MIB);
+    take_turns(SY_TURNS_PER_LOOK);
+    end_pass();
+    end(cache);
+    assert_true(depot_goes());
 }
 
 static void pressure_ends_no_reserve(void **state) {
@@ -458,7 +564,10 @@ int main(void) {
         TEST(a_look_that_is_not_due_wants_nothing),
         TEST(between_readings_memory_is_calculated),
         TEST(more_may_be_returned_than_was_resident),
-        TEST(without_an_observer_no_thread_waits),
+        TEST(without_an_observer_a_pass_in_vain_is_not_repeated_soon),
+        TEST(a_confirmed_look_is_not_repeated),
+        TEST(a_look_is_never_far_when_the_limit_is_near),
+        TEST(what_was_taken_and_returned_adds_up_to_nothing),
         TEST(a_lowered_limit_is_near_at_the_next_reading),
         TEST(runs_without_memory_are_counted),
         TEST(a_span_that_grows_in_place_is_counted),
