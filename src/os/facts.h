@@ -56,8 +56,9 @@ static inline bool sy_is_in_sandbox(void) {
 void sy_facts_start(void);
 
 /* Reads all facts; sy_facts_read_memory only those that change often: memory limit, resident
- * memory, memory stall; sy_facts_read_stall only the last, from the same file as before. If files cannot be read, what they said before holds on. If another thread
- * is reading, returns at once. Not to be called inside an allocation or a free. errno is kept. */
+ * memory, memory stall; sy_facts_read_stall only the last one, from the same file as before. If
+ * files cannot be read, what they said before holds on. If another thread is reading, returns at
+ * once. Not to be called inside an allocation or a free. errno is kept. */
 void sy_facts_read(void);
 void sy_facts_read_memory(void);
 void sy_facts_read_stall(void);
