@@ -96,8 +96,8 @@ size_t sy_pressure_look(void) {
     return it.limited && is_near(&it) ? it.resident + 2 * it.near - it.mark : 0;
 }
 
-/* A reading that a look has asked for confirms what the look has calculated, or brings the next look
- * nearer by as much as is resident beyond that. */
+/* A reading that a look has asked for confirms what the look has calculated, or brings the next
+ * look nearer, by as much as is resident beyond that. */
 static int64_t room_near(const sy_distance *it) {
     int64_t room = LOAD(sy_pressure_room), most = room_at(it);
     size_t calculated = resident_with(room);

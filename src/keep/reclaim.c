@@ -359,8 +359,8 @@ static bool is_only_calculated(void) {
 }
 
 /* If chunks did not have enough free memory to release, begins a pass at once for the rest. If the
- * limit is very near, does all of the pass. But without an observer, what is calculated may be wrong:
- * after a pass in vain the next is as far away as other passes at once. */
+ * limit is very near, does all of the pass. But without an observer, what is calculated may be
+ * wrong: after a pass in vain the next is as far away as other passes at once. */
 static void relieve_pressure(void) {
     if (sy_pressure_is_due()) sy_chunk_relieve();
     if (!atomic_load_explicit(&sy_pressure_unmet, memory_order_relaxed)) return;
