@@ -6,7 +6,7 @@ use crate::faults::{self, Faults, Stopped};
 use crate::lifetimes;
 use crate::machine::{self, Machine};
 use crate::plan::{merge, Plan, ProcessPlan};
-use crate::program::Signals;
+use crate::program::{Ended, Signals};
 use crate::real::{self, contenders, RealRuns};
 use crate::record::{self, Recorded};
 use crate::recording::{ReadError, Recording, Strictness};
@@ -38,14 +38,15 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  slabyard compare -- sqlite3 my.db 'select count(*) from t'   record, replay, report
+  slabyard compare -- sqlite3 my.db 'select count(*) from t'   run and record, replay, report
   slabyard record -o build.syrec -- make -j4                   children are recorded too
   slabyard compare build.syrec --page build.html               replay what was recorded
   slabyard replay build.syrec -a mimalloc -a jemalloc          on these allocators, without a page
   slabyard info build.syrec                                    what is in the recording
   slabyard faults -- ./server --once                           each allocation fails in turn
   slabyard run -- ./server                                     with Slabyard as its malloc
-  slabyard compare --run -- ./server --once                    the program itself, on each allocator
+  slabyard compare --replay -- ./once                          record one run, and replay it
+  slabyard compare --run -- ./server --once                    only run it, on each allocator
 
 Exit status: 0, or 1 for an error, 2 for a wrong command line, 3 when an allocator failed the
 replay. `record` and `run` exit as the program did, or with 125 when they could not start it.
@@ -58,7 +59,7 @@ enum Ask {
     Record(RecordArgs),
     /// Replay a recording on each allocator and show a table
     Replay(ReplayArgs),
-    /// Record and replay a program, or run it, on each allocator; show a table and write a page
+    /// Run a program on each allocator, and replay its allocations; show tables and write a page
     Compare(CompareArgs),
     /// Show the contents of a recording
     Info(InfoArgs),
@@ -86,15 +87,15 @@ struct RecordArgs {
 
 #[derive(Args)]
 struct MeasureArgs {
-    /// Number of timed runs of each allocator [default: 5; with --run: 10]
+    /// Number of timed runs of each allocator [default: 5 replays, 10 runs of the program]
     #[arg(short, long, visible_alias = "times", value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=1000))]
     repeats: Option<u16>,
-    /// Add timed runs until the ratio of each allocator to the fastest is known to PERCENT
+    /// Add timed runs until the ratios of their times are known to PERCENT
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     precision: Option<f64>,
-    /// Seconds after which --precision starts no further round
-    #[arg(long, value_name = "S", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
+    /// Seconds after which no further round is started beyond the least number
+    #[arg(long, value_name = "S", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
     within: u64,
     /// Do not check that every object keeps its contents (saves one run of each allocator)
     #[arg(long)]
@@ -135,19 +136,26 @@ struct CompareArgs {
     /// The recording of the program to write [default: PROGRAM.syrec]
     #[arg(short, long, value_name = "FILE", requires = "command")]
     output: Option<PathBuf>,
-    /// Run the program itself on each installed allocator, in turn, instead of replaying a
-    /// recording
+    /// Only run the program itself on each installed allocator, in turn; do not record and replay it
     #[arg(long, requires = "command",
           conflicts_with_all = ["file", "page", "output", "no_verify", "salvage", "scratch"])]
     run: bool,
-    /// Only this allocator; with --run, NAME=PATH adds a library; may be given several times
+    /// Only record and replay the program, which then runs once
+    #[arg(long, requires = "command", conflicts_with_all = ["file", "run"])]
+    replay: bool,
+    /// Only this allocator; NAME=PATH adds a library for the runs; may be given several times
     #[arg(short, long = "allocator", value_name = "NAME", value_parser = wanted)]
     allocators: Vec<contenders::Wanted>,
-    /// With --run: an allocator fails if the program's standard output differs from that with glibc
-    #[arg(long, requires = "run")]
+    /// An allocator fails if the program's standard output differs from that with glibc
+    #[arg(long, requires = "command", conflicts_with_all = ["file", "replay"])]
     same_output: bool,
-    /// With --run: keep the output of the runs in FOLDER
-    #[arg(long, value_name = "FOLDER", requires = "run")]
+    /// Keep the output of the runs in FOLDER
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        requires = "command",
+        conflicts_with = "replay"
+    )]
     keep: Option<PathBuf>,
     #[command(flatten)]
     measure: MeasureArgs,
@@ -289,6 +297,12 @@ fn cache_name(name: &str) -> Result<String, String> {
 const REPLAYS: u16 = 5;
 const REAL_RUNS: u16 = 10;
 
+/// Before a replay, the program itself is run until the ratios of its times are known so well, for
+/// at most this part of the time that the user gives. With fewer rounds, nothing is known.
+const RUNS_PRECISION: f64 = 0.02;
+const RUNS_PART: u32 = 2;
+const FEWEST_ROUNDS: usize = 3;
+
 /// Parses a command line and discards it, for the fuzzers.
 #[cfg(any(test, feature = "fuzz"))]
 pub fn try_command_line(words: &mut dyn Iterator<Item = &str>) {
@@ -396,8 +410,14 @@ fn open(file: &Path, salvage: bool) -> Result<Recording> {
     Ok(recording)
 }
 
-/// Opens and replays a recording; returns all figures.
-fn measure_file(file: &Path, wanted: &[&'static Allocator], args: &MeasureArgs) -> Result<Report> {
+/// Opens and replays a recording; returns all figures. `runs`: those of the program itself, or why
+/// there are none although they were wanted.
+fn measure_file(
+    file: &Path,
+    wanted: &[&'static Allocator],
+    args: &MeasureArgs,
+    runs: Option<Result<RealRuns>>,
+) -> Result<Report> {
     let recording = open(file, args.salvage)?;
     if recording.operations() == 0 {
         bail!("{} holds no operations", file.display());
@@ -425,7 +445,7 @@ fn measure_file(file: &Path, wanted: &[&'static Allocator], args: &MeasureArgs) 
         within: Duration::from_secs(args.within),
     };
     let measurement = measure::measure(&plan, scratch.path(), &options)?;
-    Ok(make_report(file, &recording, plan, measurement))
+    Ok(make_report(file, &recording, plan, measurement, runs))
 }
 
 /// Refuses a replay that needs more memory than is available: a replay writes to the memory that
@@ -451,7 +471,18 @@ fn make_plan(recording: &Recording, folder: &Path) -> Result<Plan> {
     Ok(plan)
 }
 
-fn make_report(file: &Path, recording: &Recording, plan: Plan, measurement: Measurement) -> Report {
+fn make_report(
+    file: &Path,
+    recording: &Recording,
+    plan: Plan,
+    measurement: Measurement,
+    runs: Option<Result<RealRuns>>,
+) -> Report {
+    let (runs, no_runs) = match runs {
+        Some(Ok(runs)) => (Some(runs), None),
+        Some(Err(why)) => (None, Some(format!("{why:#}"))),
+        None => (None, None),
+    };
     Report {
         machine: Machine::look(),
         file: file.display().to_string(),
@@ -464,7 +495,13 @@ fn make_report(file: &Path, recording: &Recording, plan: Plan, measurement: Meas
             .any(|process| is_python(process.name()))
             && !std::env::var("PYTHONMALLOC").is_ok_and(|which| which.starts_with("malloc")),
         damage: recording.damage.as_ref().map(ToString::to_string),
-        answer: answer::of(&plan.summary, &measurement),
+        answer: answer::of(
+            &plan.summary,
+            &measurement,
+            runs.as_ref().and_then(answer::Program::of),
+        ),
+        runs,
+        no_runs,
         summary: plan.summary,
         measurement,
     }
@@ -518,7 +555,7 @@ fn verdict(report: &Report) -> u8 {
 
 fn replay(args: &ReplayArgs) -> Result<u8> {
     may_write_json(&args.measure)?;
-    let report = measure_file(&args.file, &args.allocators, &args.measure)?;
+    let report = measure_file(&args.file, &args.allocators, &args.measure, None)?;
     ui::print(&table::render(&report))?;
     write_json(&report.figures(), args.measure.json.as_deref())?;
     Ok(verdict(&report))
@@ -529,18 +566,23 @@ fn may_write_json(args: &MeasureArgs) -> Result<()> {
     json.map_or(Ok(()), |json| may_replace(json, args.force))
 }
 
-/// The allocators that a replay can run on.
-fn replayed(wanted: &[contenders::Wanted]) -> Result<Vec<&'static Allocator>, String> {
+/// The allocators that a replay can run on. If the program is run too, a library is for its runs.
+fn replayed(
+    wanted: &[contenders::Wanted],
+    and_run: bool,
+) -> Result<Vec<&'static Allocator>, String> {
     let one = |one: &contenders::Wanted| match one {
         contenders::Wanted::Named(name) => {
-            allocator_named(name).map_err(|there| format!("there is no allocator {name}; {there}"))
+            let found = allocator_named(name);
+            Some(found.map_err(|there| format!("there is no allocator {name}; {there}")))
         }
-        contenders::Wanted::At(name, path) => Err(format!(
+        contenders::Wanted::At(..) if and_run => None,
+        contenders::Wanted::At(name, path) => Some(Err(format!(
             "{name}={}: a replay has no libraries; give one with --run",
             path.display()
-        )),
+        ))),
     };
-    wanted.iter().map(one).collect()
+    wanted.iter().filter_map(one).collect()
 }
 
 /// Reports an error in the command line that the parser cannot find, and exits as the parser does.
@@ -549,25 +591,94 @@ fn wrong_words(why: impl std::fmt::Display) -> ! {
 }
 
 fn compare(args: &CompareArgs) -> Result<u8> {
-    let wanted = replayed(&args.allocators).unwrap_or_else(|why| wrong_words(why));
+    let and_run = !args.command.is_empty() && !args.replay;
+    let wanted = replayed(&args.allocators, and_run).unwrap_or_else(|why| wrong_words(why));
     let file = args.file.clone().or_else(|| args.output.clone());
     let file = file.unwrap_or_else(|| default_recording(&args.command));
     let page = args.page.clone();
     let page = page.unwrap_or_else(|| file.with_extension("html"));
     may_replace(&page, args.measure.force)?;
     may_write_json(&args.measure)?;
+    may_keep(args)?;
+    let mut runs = None;
     if !args.command.is_empty() {
         let recorded = record_to(&file, args.measure.force, &args.command)?;
         if let Some(code) = wanted_to_end(&recorded, &file) {
             return Ok(code);
         }
+        runs = and_run.then(|| run_as_well(args, &recorded.ended));
     }
-    let report = measure_file(&file, &wanted, &args.measure)?;
+    if let Some(Ok(RealRuns {
+        interrupted: Some(signal @ (libc::SIGTERM | libc::SIGHUP)),
+        ..
+    })) = runs
+    {
+        return Ok((128 + signal) as u8);
+    }
+    let report = measure_file(&file, &wanted, &args.measure, runs)?;
     ui::print(&table::render(&report))?;
     write_whole(&page, &html::render(&report))?;
     write_json(&report.figures(), args.measure.json.as_deref())?;
     ui::print(&format!("\nThe page: {}\n", page.display()))?;
-    Ok(verdict(&report))
+    let of_runs = report.runs.as_ref().map_or(0, verdict_of_runs);
+    Ok(verdict(&report).max(of_runs))
+}
+
+/// Runs a program that was recorded on each allocator. The error says why it cannot be.
+fn run_as_well(args: &CompareArgs, recorded: &Ended) -> Result<RealRuns> {
+    if recorded.signalled.is_some() {
+        bail!("a signal ended it when it was recorded, so it does not end by itself");
+    }
+    let is_run = |one: &&contenders::Wanted| !contenders::Wanted::is_only_replayed(one);
+    let wanted: Vec<_> = args.allocators.iter().filter(is_run).cloned().collect();
+    if wanted.is_empty() && !args.allocators.is_empty() {
+        bail!("the allocators that you name are only replayed");
+    }
+    contenders::Wanted::check(&wanted)?;
+    let signals = Signals::hold();
+    let mut all = contenders::of(&wanted, &args.command[0])?;
+    let within = Duration::from_secs(args.measure.within) / RUNS_PART;
+    let rounds = |count: usize| real::rounds_within(within, recorded.usage.wall, count);
+    if rounds(all.len()) < FEWEST_ROUNDS && wanted.is_empty() {
+        all.truncate(2);
+    }
+    let rounds = match args.measure.repeats {
+        Some(rounds) => usize::from(rounds),
+        None => rounds(all.len()).min(usize::from(REAL_RUNS)),
+    };
+    if rounds < FEWEST_ROUNDS && args.measure.repeats.is_none() {
+        bail!(
+            "a run takes {}, so {FEWEST_ROUNDS} rounds take longer than half of --within {}",
+            run::seconds(recorded.usage.wall),
+            args.measure.within
+        );
+    }
+    ui::warn(&format!(
+        "running the program itself on {} allocators, in at least {rounds} rounds; at most {} in all",
+        all.len(),
+        run::seconds(within.max(recorded.usage.wall * (all.len() * (rounds + 1)) as u32))
+    ));
+    let plan = real::Plan {
+        rounds,
+        precision: Some(args.measure.precision.unwrap_or(RUNS_PRECISION)),
+        within,
+        same_output: args.same_output,
+        keep: args.keep.clone(),
+        command: args.command.clone(),
+        ended: Some(recorded.status),
+    };
+    let runs = real::measure(&plan, &all, &signals)?;
+    if runs.rounds == 0 && runs.interrupted.is_none_or(|signal| signal == libc::SIGINT) {
+        bail!("a signal ended the runs before the first round was complete");
+    }
+    Ok(runs)
+}
+
+fn may_keep(args: &CompareArgs) -> Result<()> {
+    let kept = args.keep.as_deref();
+    kept.map_or(Ok(()), |folder| {
+        real::may_keep_in(folder, args.measure.force)
+    })
 }
 
 /// The exit status if a signal ended the recording. After an interrupt (Ctrl-C) the user still
@@ -623,9 +734,8 @@ fn run_program(args: RunArgs) -> ExitCode {
 
 fn compare_runs(args: CompareArgs) -> Result<u8> {
     may_write_json(&args.measure)?;
+    may_keep(&args)?;
     let (measure, program) = (&args.measure, &args.command[0]);
-    let kept = args.keep.as_deref();
-    kept.map_or(Ok(()), |folder| real::may_keep_in(folder, measure.force))?;
     contenders::Wanted::check(&args.allocators).unwrap_or_else(|why| wrong_words(why));
     // From here on, a signal does not end the tool before it has removed the libraries' files.
     let signals = Signals::hold();
@@ -637,6 +747,7 @@ fn compare_runs(args: CompareArgs) -> Result<u8> {
         same_output: args.same_output,
         keep: args.keep,
         command: args.command,
+        ended: None,
     };
     let all = real::measure(&plan, &contenders, &signals)?;
     if all.rounds == 0 {

@@ -1,7 +1,11 @@
 //! Runs a program of the user: passes the signals that the tool receives on to it, and returns how
 //! the program ended and what it used.
+//!
+//! A program may leave processes behind: a daemon, or a job of a script in the background. The tool
+//! can make them its own children (PR_SET_CHILD_SUBREAPER), wait for them, and add what they used.
 
 use crate::signals::{end_with_parent, is_ignored, restore_the_size_limit};
+use crate::ui;
 use anyhow::{bail, Result};
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -21,7 +25,8 @@ const PASSED_ON: [i32; 6] = [
 /// The interval for callers that observe the program while it runs.
 pub const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// The resources that a process, and those of its children that it waited for, have used.
+/// The resources that a process, those of its children that it waited for, and processes that it
+/// left behind have used.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
     pub wall: Duration,
@@ -35,7 +40,7 @@ pub struct Usage {
 }
 
 /// How the program ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Ended {
     pub pid: u32,
     pub status: ExitStatus,
@@ -43,6 +48,8 @@ pub struct Ended {
     pub passed_on: Option<i32>,
     /// The last signal that the tool received, including those from the terminal.
     pub signalled: Option<i32>,
+    /// The processes that it left behind and that the tool does not wait for any longer.
+    pub left: Vec<u32>,
     pub usage: Usage,
 }
 
@@ -138,19 +145,20 @@ fn duration(time: libc::timeval) -> Duration {
     Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
 }
 
-/// How the child ended and what it used, except wall-clock time; `None` while it runs.
-fn waited(pid: u32) -> io::Result<Option<(ExitStatus, Usage)>> {
+/// A child of the tool that has ended, and what it used, except wall-clock time. `Ok(None)`: all
+/// that there are still run.
+fn ended_child(which: libc::pid_t) -> io::Result<Option<(u32, ExitStatus, Usage)>> {
     // SAFETY: an rusage may be all zero, and both addresses are of local values.
     let (found, status, used) = unsafe {
         let (mut status, mut used): (libc::c_int, libc::rusage) = (0, std::mem::zeroed());
-        let pid = pid as libc::pid_t;
-        let found = libc::wait4(pid, &mut status, libc::WNOHANG, &mut used);
+        let found = libc::wait4(which, &mut status, libc::WNOHANG, &mut used);
         (found, status, used)
     };
     match found {
         0 => Ok(None),
         -1 => Err(io::Error::last_os_error()),
-        _ => Ok(Some((
+        pid => Ok(Some((
+            pid as u32,
             ExitStatus::from_raw(status),
             Usage {
                 wall: Duration::ZERO,
@@ -164,6 +172,35 @@ fn waited(pid: u32) -> io::Result<Option<(ExitStatus, Usage)>> {
     }
 }
 
+impl Usage {
+    /// Adds what a process used that no other process has waited for.
+    fn add(&mut self, other: Usage) {
+        self.user += other.user;
+        self.system += other.system;
+        self.peak_bytes = self.peak_bytes.max(other.peak_bytes);
+        self.faults += other.faults;
+        self.disk_faults += other.disk_faults;
+    }
+}
+
+/// Which processes [`run`] waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// The program's first process.
+    First,
+    /// Also the processes that it leaves behind, however they were started, while no signal comes.
+    All,
+}
+
+/// Makes processes whose parents end children of the tool.
+fn adopt_orphans() {
+    // SAFETY: prctl has no preconditions here.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
+}
+
+/// The time after which the tool says what it waits for.
+const QUIET_WAIT: Duration = Duration::from_secs(1);
+
 /// Runs `command` to its end, and calls `meanwhile` with its process id about every `pause`. The
 /// program is killed when the tool is killed, so that it does not go on to write files that no
 /// process will read.
@@ -171,6 +208,7 @@ pub fn run(
     mut command: Command,
     signals: &Signals,
     pause: Duration,
+    reach: Reach,
     meanwhile: &mut dyn FnMut(u32),
 ) -> Result<Ended> {
     let program = command.get_program().to_string_lossy().into_owned();
@@ -185,16 +223,30 @@ pub fn run(
             Ok(())
         });
     }
+    if reach == Reach::All {
+        adopt_orphans();
+    }
     let begin = Instant::now();
     let child = match command.spawn() {
         Ok(child) => child.id(),
         Err(error) => bail!("cannot run {program}: {error}"),
     };
-    let (mut passed_on, mut signalled) = (None, None);
+    let mut run = Run {
+        child,
+        reach,
+        begin,
+        ended: None,
+        others: Usage::default(),
+    };
+    let (mut passed_on, mut signalled, mut has_said) = (None, None, false);
     loop {
         match signals.next(pause) {
             Some((signal, by_terminal)) => {
                 signalled = Some(signal);
+                if run.ended.is_some() {
+                    let left = children();
+                    return Ok(run.result(passed_on, signalled, left));
+                }
                 // The program receives signals from the terminal itself.
                 if !by_terminal {
                     // SAFETY: kill touches no memory; the child's id is still its own, as it is not
@@ -204,23 +256,104 @@ pub fn run(
                 }
             }
             None => {
-                let ended = match waited(child) {
-                    Ok(ended) => ended,
+                let is_over = match run.take_ended() {
+                    Ok(is_over) => is_over,
                     Err(error) => bail!("cannot wait for {program}: {error}"),
                 };
-                let Some((status, usage)) = ended else {
-                    meanwhile(child);
-                    continue;
-                };
-                let wall = begin.elapsed();
-                return Ok(Ended {
-                    pid: child,
-                    status,
-                    passed_on,
-                    signalled,
-                    usage: Usage { wall, ..usage },
-                });
+                if is_over {
+                    return Ok(run.result(passed_on, signalled, Vec::new()));
+                }
+                if !has_said && run.waits_long() {
+                    has_said = true;
+                    say_what_is_waited_for(&program);
+                }
+                meanwhile(child);
             }
         }
     }
+}
+
+/// A run as far as it is over.
+struct Run {
+    child: u32,
+    reach: Reach,
+    begin: Instant,
+    /// How and when the first process ended, and what it used.
+    ended: Option<(ExitStatus, Usage)>,
+    /// What processes used that the program left behind and that have ended.
+    others: Usage,
+}
+
+impl Run {
+    /// Takes note of all processes that have ended; whether no other is waited for.
+    fn take_ended(&mut self) -> io::Result<bool> {
+        let which = match self.reach {
+            Reach::First => self.child as libc::pid_t,
+            Reach::All => -1,
+        };
+        loop {
+            match ended_child(which) {
+                Ok(Some((pid, status, usage))) if pid == self.child => {
+                    let wall = self.begin.elapsed();
+                    self.ended = Some((status, Usage { wall, ..usage }));
+                    if self.reach == Reach::First {
+                        return Ok(true);
+                    }
+                }
+                Ok(Some((_, _, usage))) => self.others.add(usage),
+                Ok(None) => return Ok(false),
+                Err(error)
+                    if error.raw_os_error() == Some(libc::ECHILD) && self.ended.is_some() =>
+                {
+                    return Ok(true)
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn waits_long(&self) -> bool {
+        let ended = self.ended.as_ref();
+        ended.is_some_and(|(_, usage)| self.begin.elapsed() > usage.wall + QUIET_WAIT)
+    }
+
+    fn result(self, passed_on: Option<i32>, signalled: Option<i32>, left: Vec<u32>) -> Ended {
+        let (status, mut usage) = self.ended.expect("the first process has ended");
+        usage.add(self.others);
+        Ended {
+            pid: self.child,
+            status,
+            passed_on,
+            signalled,
+            left,
+            usage,
+        }
+    }
+}
+
+fn say_what_is_waited_for(program: &str) {
+    let named = |pid: &u32| {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        format!("{pid} ({})", name.trim_end().replace(char::is_control, "?"))
+    };
+    let left: Vec<_> = children().iter().map(named).collect();
+    ui::warn(&format!(
+        "{program} has ended and left processes behind: {}. Waiting for them; Ctrl-C stops the wait",
+        left.join(", ")
+    ));
+}
+
+/// The children of the tool.
+fn children() -> Vec<u32> {
+    let tool = std::process::id();
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|&pid| parent_of(pid) == Some(tool)).collect()
+}
+
+/// The name in /proc/PID/stat is in parentheses, and may contain any characters.
+fn parent_of(pid: u32) -> Option<u32> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let rest = &text[text.rfind(')')? + 1..];
+    rest.split_ascii_whitespace().nth(1)?.parse().ok()
 }

@@ -1,7 +1,7 @@
 //! `slabyard run`: runs a program with Slabyard as its malloc, and exits with the program's status.
 
 use crate::preload::{options, Library};
-use crate::program::{self, Ended, Signals};
+use crate::program::{self, Ended, Reach, Signals};
 use crate::signals;
 use crate::ui;
 use anyhow::{Context, Result};
@@ -46,7 +46,7 @@ pub fn run(plan: &Plan) -> Result<Ended> {
     if let Some(settings) = settings {
         command.env("SLABYARD", settings);
     }
-    program::run(command, &signals, PAUSE, &mut |_| ())
+    program::run(command, &signals, PAUSE, Reach::First, &mut |_| ())
 }
 
 /// The line of `--summary`: how the program ended, its time and its memory.
@@ -115,6 +115,7 @@ mod tests {
             status: ExitStatus::from_raw(libc::SIGSEGV),
             passed_on: None,
             signalled: None,
+            left: Vec::new(),
             usage: Usage {
                 wall: Duration::from_millis(1500),
                 user: Duration::from_millis(1100),

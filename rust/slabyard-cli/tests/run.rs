@@ -398,6 +398,162 @@ fn real_runs_take_turns_and_are_compared() {
     assert!(stdout(&output).contains("3 rounds are too few"));
 }
 
+/// By default a program is recorded, run on each allocator, and its allocations are replayed.
+#[test]
+fn the_program_itself_is_run_before_its_allocations_are_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "compare -r 3 --no-verify -a slabyard -a glibc --json r.json -- perl -e";
+    let script = "open(F, '>>', 'runs'); print F qq(run\n); my @a = map { [$_] } 1..20000; exit 4";
+    let output = done(folder.path(), words.split(' ').chain([script]));
+    let said = stdout(&output);
+    assert!(
+        said.trim_start()
+            .starts_with("With Slabyard, the program's CPU time "),
+        "{said}"
+    );
+    let said = said.replace('\n', " ");
+    assert!(
+        said.contains("Replayed alone, the allocations take "),
+        "{said}"
+    );
+    assert!(said.contains("; the program takes "), "{said}");
+    let json = json(folder.path(), "r.json");
+    let all = json["runs"]["allocators"].as_array().unwrap();
+    let names: Vec<_> = all
+        .iter()
+        .map(|one| one["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["glibc", "slabyard"]);
+    assert_eq!(json["runs"]["ends"], "ends with status 4");
+    assert!(json["no_runs"].is_null());
+    // Once recorded, and at least three measured rounds after one that is not.
+    let runs = std::fs::read_to_string(folder.path().join("runs")).unwrap();
+    assert!(runs.lines().count() > 2 * 4, "{runs}");
+
+    std::fs::remove_file(folder.path().join("runs")).unwrap();
+    let words =
+        "compare --replay -f -r 1 --no-verify -a slabyard -a glibc --json r.json -- perl -e";
+    let said = stdout(&done(folder.path(), words.split(' ').chain([script])));
+    assert!(said.trim_start().starts_with("Replayed alone, "), "{said}");
+    let runs = std::fs::read_to_string(folder.path().join("runs")).unwrap();
+    assert_eq!(runs, "run\n");
+}
+
+/// A program that cannot be run again still gets its replay, and the reason is told.
+#[test]
+fn a_program_that_cannot_be_repeated_is_only_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    let compare = |more: &str, script: &str| {
+        let words =
+            format!("compare -f --no-verify -a slabyard -a glibc {more} --json r.json -- perl -e");
+        let output = done(folder.path(), words.split_whitespace().chain([script]));
+        let why = json(folder.path(), "r.json")["no_runs"].take();
+        let why = why.as_str().unwrap().to_string();
+        let said = stdout(&output).replace('\n', " ");
+        assert!(
+            said.contains(&format!("not run on each allocator: {why}.")),
+            "{said}"
+        );
+        why
+    };
+    let once = "my @a = map { [$_] } 1..9000; exit(-e 'done' ? 1 : 0 * open(F, '>', 'done'))";
+    let why = compare("-r 1", once);
+    assert!(
+        why.contains("ends with status 1, and ends with status 0 when it was recorded"),
+        "{why}"
+    );
+    let why = compare(
+        "--within 1",
+        "my @a = map { [$_] } 1..9000; select(undef, undef, undef, 0.3)",
+    );
+    assert!(
+        why.contains("3 rounds take longer than half of --within 1"),
+        "{why}"
+    );
+}
+
+/// What a script leaves in the background belongs to the program, and so does a daemon.
+#[test]
+fn processes_that_the_program_leaves_are_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "my @a; if (fork) { exit 3 } setpgrp; fork and exit; \
+                  select(undef, undef, undef, 0.3); @a = map { [$_] } 1..50000; \
+                  open(F, '>', 'done'); exit 9";
+    let words = ["record", "-o", "p.syrec", "perl", "-e", script];
+    ends_with(folder.path(), words, 3);
+    assert!(folder.path().join("done").exists());
+    let info = info(folder.path(), "p.syrec");
+    let mallocs = info
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("malloc "));
+    let mallocs: u64 = mallocs.unwrap().trim().replace(',', "").parse().unwrap();
+    assert!(mallocs > 50_000, "{info}");
+    let used = "compare --run -r 1 -a slabyard --json r.json -- perl -e";
+    let script = "fork and exit; my $x = 'a' x 5e7; my $n = 0; $n += $_ for 1..4e6; \
+                  select(undef, undef, undef, 0.2)";
+    done(folder.path(), used.split(' ').chain([script]));
+    let glibc = json(folder.path(), "r.json")["allocators"][0].take();
+    let cpu = glibc["cpu_s"]["median"].as_f64().unwrap();
+    let peak = glibc["peak_bytes"]["median"].as_f64().unwrap();
+    let wall = glibc["wall_s"]["median"].as_f64().unwrap();
+    assert!(
+        cpu > wall && peak > 5e7,
+        "cpu {cpu}, wall {wall}, peak {peak}"
+    );
+}
+
+/// Ctrl-C ends the wait for a process that does not end.
+#[test]
+fn a_wait_for_processes_can_be_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "fork and exit 5; my @a = map { [$_] } 1..9000; open(F, '>', 'pid'); print F $$; \
+                  close F; sleep 300";
+    let mut tool = tool_that_heeds_signals()
+        .current_dir(folder.path())
+        .args(["record", "-o", "p.syrec", "perl", "-e", script])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pid = || std::fs::read_to_string(folder.path().join("pid")).unwrap_or_default();
+    assert!(until(|| !pid().is_empty()));
+    let mut said = std::io::BufReader::new(tool.stderr.take().unwrap());
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut said, &mut line).unwrap();
+    assert!(
+        line.contains("has ended and left processes behind: ") && line.contains(&pid()),
+        "{line}"
+    );
+    // SAFETY: the tool is a child of this process, and is not waited for yet.
+    unsafe { libc::kill(tool.id() as libc::pid_t, libc::SIGINT) };
+    assert_eq!(tool.wait().unwrap().code(), Some(5));
+    // SAFETY: the process is this test's grandchild, which sleeps.
+    unsafe { libc::kill(pid().parse().unwrap(), libc::SIGKILL) };
+    line.clear();
+    std::io::Read::read_to_string(&mut said, &mut line).unwrap();
+    assert!(
+        line.contains("still runs") && line.contains("the recorder stays in "),
+        "{line}"
+    );
+}
+
+/// A file as standard input is read from its beginning by each run.
+#[test]
+fn each_run_reads_the_same_file() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("text"), "one\ntwo\n").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_slabyard"))
+        .current_dir(folder.path())
+        .args("compare --run -r 1 -a slabyard --keep kept -- cat".split(' '))
+        .stdin(std::fs::File::open(folder.path().join("text")).unwrap())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    for name in ["glibc.0", "glibc.1", "slabyard.0", "slabyard.1"] {
+        let wrote = std::fs::read(folder.path().join(format!("kept/{name}.out"))).unwrap();
+        assert_eq!(wrote, b"one\ntwo\n", "{name}");
+    }
+}
+
 #[test]
 fn memory_over_the_run_is_looked_at() {
     let folder = tempfile::tempdir().unwrap();
@@ -553,7 +709,10 @@ fn wrong_words_are_refused() {
             2,
             "cannot be used with",
         ),
-        ("compare --same-output -- true", 2, "--run"),
+        ("compare --same-output x.syrec", 2, "PROGRAM"),
+        ("compare --replay x.syrec", 2, "PROGRAM"),
+        ("compare --replay --same-output -- true", 2, "--same-output"),
+        ("compare --replay --run -- true", 2, "--run"),
         ("compare --run --times 0 -- true", 2, "0 is not in 1..=1000"),
         (
             "compare --run -a rpmalloc -- true",
@@ -562,7 +721,7 @@ fn wrong_words_are_refused() {
         ),
         ("compare --run -a =x -- true", 2, "NAME=PATH"),
         (
-            "compare -a mine=x.so -- true",
+            "compare --replay -a mine=x.so -- true",
             2,
             "a replay has no libraries",
         ),

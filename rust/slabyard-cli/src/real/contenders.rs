@@ -98,6 +98,14 @@ impl Wanted {
         }
     }
 
+    /// Whether this is the name of an allocator that the tool only replays.
+    pub fn is_only_replayed(&self) -> bool {
+        let known = [GLIBC, SLABYARD];
+        let is_known =
+            |name: &str| known.contains(&name) || KNOWN.iter().any(|(known, _)| *known == name);
+        self.name_alone().is_some_and(|name| !is_known(name))
+    }
+
     /// Refuses unknown names without a path, and a name that is given to two libraries.
     pub fn check(wanted: &[Wanted]) -> Result<()> {
         let known = || {

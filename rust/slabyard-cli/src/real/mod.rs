@@ -1,16 +1,17 @@
 //! `slabyard compare --run`: runs the program itself on each allocator in turn, and measures the
 //! time and memory of its processes.
 //!
-//! [`contenders`] finds the allocators, [`text`] writes the table. In each round every allocator
+//! [`contenders`] finds the allocators, [`tree`] samples memory, [`text`] writes the table. In each round every allocator
 //! has one run. So a disturbance of the machine affects all allocators, and the figures of one
 //! round can be compared.
 
 pub mod contenders;
 pub mod text;
+mod tree;
 
 use crate::machine::Machine;
 use crate::preload::Library;
-use crate::program::{self, Signals, Usage, LOOK_AGAIN};
+use crate::program::{self, Reach, Signals, Usage, LOOK_AGAIN};
 use crate::replay::measure::Figure;
 use crate::signals;
 use crate::ui;
@@ -25,9 +26,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
-
-/// With fewer looks at its memory, a run gets no mean.
-const LOOKS_MIN: u32 = 5;
+use tree::Tree;
 
 /// With fewer rounds, the figures are uncertain.
 pub const ENOUGH_ROUNDS: usize = 5;
@@ -54,13 +53,15 @@ pub struct Plan {
     pub same_output: bool,
     /// The folder for the output of the runs.
     pub keep: Option<PathBuf>,
+    /// How the program ended when it was recorded, and so must end again.
+    pub ended: Option<ExitStatus>,
 }
 
 /// The figures of one run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Run {
     usage: Usage,
-    /// The mean over the life of the program's first process; `None` if the run was too short.
+    /// The mean of all processes together, over the program's life; `None` if it was too short.
     mean_resident: Option<f64>,
 }
 
@@ -109,6 +110,8 @@ pub struct RealRuns {
     pub ends: String,
     /// The signal that ended the measurement before its end.
     pub interrupted: Option<i32>,
+    /// The gain of the program by Slabyard; `None` if it was not measured.
+    pub answer: Option<String>,
     /// Why the figures may mislead.
     pub caveats: Vec<String>,
     pub allocators: Vec<Measured>,
@@ -261,17 +264,16 @@ impl Race<'_> {
         }
         let program = &self.plan.command[0];
         let mut command = Command::new(program);
-        command.args(&self.plan.command[1..]).stdin(Stdio::null());
+        command.args(&self.plan.command[1..]).stdin(input());
         let name = format!("{}.{round}", contender.name.replace('/', "_"));
         let output = self.output("out", &name, &mut command, Command::stdout)?;
         self.output("err", &name, &mut command, Command::stderr)?;
         if let Some(library) = &contender.library {
             library.preload_into(&mut command);
         }
-        let mut looks = Looks::default();
-        let ended = program::run(command, self.signals, LOOK_AGAIN, &mut |pid| {
-            looks.take(pid)
-        })?;
+        let mut tree = Tree::default();
+        let mut sample = |pid| tree.take(pid);
+        let ended = program::run(command, self.signals, LOOK_AGAIN, Reach::All, &mut sample)?;
         if let Some(signal) = ended.signalled {
             return Ok(Outcome::Interrupted(signal));
         }
@@ -281,6 +283,11 @@ impl Race<'_> {
             }
             _ => Vec::new(),
         };
+        if let Some(first) = self.plan.ended.filter(|first| *first != ended.status) {
+            let (here, there) = (ending(ended.status), ending(first));
+            let why = format!("{here}, and {there} when it was recorded");
+            return Ok(Outcome::Failed(why));
+        }
         let model = self
             .model
             .get_or_insert_with(|| (ended.status, wrote.clone()));
@@ -293,8 +300,11 @@ impl Race<'_> {
             return Ok(Outcome::Failed(why.to_string()));
         }
         Ok(Outcome::Took(Run {
-            usage: ended.usage,
-            mean_resident: looks.mean(),
+            usage: Usage {
+                peak_bytes: ended.usage.peak_bytes.max(tree.peak_of_several()),
+                ..ended.usage
+            },
+            mean_resident: tree.mean(),
         }))
     }
 
@@ -325,44 +335,28 @@ impl Race<'_> {
     }
 }
 
+/// What each run reads: the file that is the tool's standard input, from its beginning. Of what can
+/// be read only once, a run gets nothing.
+fn input() -> Stdio {
+    let path = Path::new("/proc/self/fd/0");
+    let is_file = path.metadata().is_ok_and(|about| about.is_file());
+    let file = is_file.then(|| File::open(path).ok()).flatten();
+    file.map_or_else(Stdio::null, Stdio::from)
+}
+
+/// How many rounds of runs of this length fit into a time, with the first round, which is not
+/// measured.
+pub fn rounds_within(time: Duration, run: Duration, allocators: usize) -> usize {
+    let round = run.as_secs_f64().max(0.001) * allocators as f64;
+    ((time.as_secs_f64() / round) as usize).saturating_sub(1)
+}
+
 /// Describes how a program ended, as a verb.
 fn ending(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("ends with status {code}"),
         (None, signal) => format!("is ended by {}", signals::described(signal.unwrap_or(0))),
     }
-}
-
-/// Samples a process's resident memory while it runs.
-#[derive(Default)]
-struct Looks {
-    count: u32,
-    sum: f64,
-    at: Option<Instant>,
-}
-
-impl Looks {
-    fn take(&mut self, pid: u32) {
-        // A signal may wake the tool early; do not sample then.
-        let early = self.at.is_some_and(|at| at.elapsed() < LOOK_AGAIN / 2);
-        if let Some(bytes) = (!early).then(|| resident(pid)).flatten() {
-            self.at = Some(Instant::now());
-            self.count += 1;
-            self.sum += bytes as f64;
-        }
-    }
-
-    fn mean(&self) -> Option<f64> {
-        (self.count >= LOOKS_MIN).then(|| self.sum / f64::from(self.count))
-    }
-}
-
-/// The resident memory with code and libraries, as the peak has them.
-fn resident(pid: u32) -> Option<u64> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
-    let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
-    // SAFETY: sysconf has no preconditions.
-    (pages > 0).then(|| pages * unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64)
 }
 
 fn cpu(run: &Run) -> f64 {
@@ -401,6 +395,7 @@ fn summarise(
         rounds,
         ends: ending(status),
         interrupted,
+        answer: None,
         caveats: Vec::new(),
         allocators: contenders.iter().zip(records).map(measured).collect(),
     };
@@ -408,6 +403,7 @@ fn summarise(
     let mut libraries = contenders.iter().filter_map(|one| one.library.as_ref());
     let doubt = libraries.find_map(|library| library.doubt(&plan.command[0]));
     all.caveats.extend(doubt);
+    all.answer = text::answer(&all);
     all
 }
 

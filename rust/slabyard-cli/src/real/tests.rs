@@ -28,6 +28,7 @@ fn plan() -> Plan {
         within: Duration::from_secs(9),
         same_output: false,
         keep: None,
+        ended: None,
     }
 }
 
@@ -123,8 +124,10 @@ fn what_cannot_be_told_is_not_told() {
         .unwrap()
         .interval
         .is_none());
-    let text = text::render(&once);
-    assert!(!text.contains("With Slabyard"), "{text}");
+    let text = text::render(&once).replace('\n', " ");
+    let unsure =
+        "CPU time was 0.50 of that with glibc, in runs that do not show how certain this is";
+    assert!(text.contains(unsure), "{text}");
 }
 
 #[test]
@@ -170,18 +173,4 @@ fn rounds_go_on_until_the_precision_or_the_end_of_the_time() {
     assert!(!wants_more(&precise, 3, &rough, late));
     assert!(!wants_more(&precise, 3, &sure, soon));
     assert!(wants_more(&plan(), 2, &sure, late) && !wants_more(&plan(), 3, &rough, soon));
-}
-
-#[test]
-fn few_looks_make_no_mean() {
-    let mut looks = Looks::default();
-    for count in 0..LOOKS_MIN {
-        assert_eq!(looks.mean(), None, "{count}");
-        looks.at = None;
-        looks.take(std::process::id());
-    }
-    let mean = looks.mean().unwrap();
-    assert!(mean > 1e5, "{mean}");
-    looks.take(std::process::id());
-    assert_eq!(looks.count, LOOKS_MIN, "a second look at once is none");
 }

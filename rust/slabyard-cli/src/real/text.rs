@@ -27,37 +27,41 @@ const MEMORY: [&str; 10] = [
     "95 %",
 ];
 
-const MEANING: &str = "\
-Time and page faults are those of the program and the children that it waited for; CPU is user and \
-system. Peak: resident memory of the largest of these processes. Mean: resident memory of the \
-first process, over its life, sampled every 10 ms; - if a run was too short. Both include code \
-and libraries. Figures are medians. A ratio compares the mean with glibc's. It lies between the \
+pub const MEANING: &str = "\
+Figures are those of all processes that the program starts, and medians of the runs; CPU is user \
+and system. Peak: resident memory, of several processes together as far as samples show it. Mean: \
+the same over the run, sampled every 10 ms; - if a run was too short. Both include code and \
+libraries. A ratio compares the mean with glibc's. It lies between the \
 two figures of its 95 % column, or is unknown if there are none; if 1.00 is between them, there \
 may be no difference.";
 
 pub fn render(all: &RealRuns) -> String {
     let mut text = String::from("\n");
-    if let Some(answer) = answer(all) {
-        let _ = writeln!(text, "{}\n", wrapped(&answer, WIDTH));
+    if let Some(answer) = &all.answer {
+        let _ = writeln!(text, "{}\n", wrapped(answer, WIDTH));
     }
+    let _ = writeln!(text, "{}\n{}", shortened(&all.command), tables(all));
+    text
+}
+
+/// How many runs there were.
+pub fn rounds(all: &RealRuns) -> String {
     let rounds = if all.rounds == 1 { "round" } else { "rounds" };
-    let _ = writeln!(
-        text,
-        "{}\n{} {rounds}, in which each allocator has one run\n",
-        shortened(&all.command),
+    format!(
+        "{} {rounds}, in which each allocator has one run",
         all.rounds
-    );
+    )
+}
+
+/// Everything but the answer and the command.
+pub fn tables(all: &RealRuns) -> String {
+    let mut text = rounds(all) + "\n\n";
     for caveat in &all.caveats {
         let _ = writeln!(text, "{}\n", wrapped(caveat, WIDTH));
     }
-    let good = || all.allocators.iter().filter(|one| one.failure.is_none());
-    let mut rows = vec![TIMES.map(str::to_string)];
-    rows.extend(good().map(times));
-    lay_out(&mut text, &rows);
+    lay_out(&mut text, &time_rows(all));
     text.push('\n');
-    let mut rows = vec![MEMORY.map(str::to_string)];
-    rows.extend(good().map(memory));
-    lay_out(&mut text, &rows);
+    lay_out(&mut text, &memory_rows(all));
     let _ = writeln!(text, "\n{}", wrapped(MEANING, WIDTH));
     for one in &all.allocators {
         if let Some(library) = &one.library {
@@ -69,7 +73,24 @@ pub fn render(all: &RealRuns) -> String {
             let _ = writeln!(text, "{} FAILED: the program {why}", one.name);
         }
     }
-    text
+    text.truncate(text.trim_end().len());
+    text + "\n"
+}
+
+fn good(all: &RealRuns) -> impl Iterator<Item = &Measured> {
+    all.allocators.iter().filter(|one| one.failure.is_none())
+}
+
+/// A row of heads, and one for each allocator.
+pub fn time_rows(all: &RealRuns) -> Vec<[String; 7]> {
+    let heads = TIMES.map(str::to_string);
+    std::iter::once(heads).chain(good(all).map(times)).collect()
+}
+
+pub fn memory_rows(all: &RealRuns) -> Vec<[String; 10]> {
+    let heads = MEMORY.map(str::to_string);
+    let rows = good(all).map(memory);
+    std::iter::once(heads).chain(rows).collect()
 }
 
 fn times(one: &Measured) -> [String; 7] {
@@ -124,34 +145,42 @@ pub fn seconds(seconds: f64) -> String {
     run::seconds(Duration::from_secs_f64(seconds.max(0.0)))
 }
 
-/// A sentence on the program's gain by Slabyard; `None` for a single round.
-fn answer(all: &RealRuns) -> Option<String> {
+/// A sentence on the program's gain by Slabyard; `None` if Slabyard was not measured.
+pub fn answer(all: &RealRuns) -> Option<String> {
     let ours = all.allocators.iter().find(|one| one.name == SLABYARD)?;
-    let time = difference(ours.cpu_s.to_glibc?, " than with glibc")?;
-    let memory = difference(ours.peak_bytes.to_glibc?, "")?;
-    Some(format!(
-        "With Slabyard, the program's CPU time {time}, and its peak memory {memory}."
-    ))
+    let mut text = format!(
+        "With Slabyard, the program's CPU time {}",
+        difference(ours.cpu_s.to_glibc?, " than with glibc")
+    );
+    if let Some(peak) = ours.peak_bytes.to_glibc {
+        let _ = write!(text, ", and its peak memory {}", difference(peak, ""));
+    }
+    Some(text + ".")
 }
 
 /// Describes a ratio, such as `is 3.0 % less (2.1 to 3.9 %)`.
-fn difference(ratio: Ratio, than: &str) -> Option<String> {
-    let Interval { low, high } = ratio.interval?;
-    if low <= 1.0 && 1.0 <= high {
-        return Some(format!(
-            "cannot be distinguished from that with glibc ({low:.2} to {high:.2} of it)"
-        ));
-    }
+fn difference(ratio: Ratio, than: &str) -> String {
     let percent = |ratio: f64| (ratio - 1.0).abs() * 100.0;
+    let Some(Interval { low, high }) = ratio.interval else {
+        let once = ratio.ratio;
+        return format!(
+            "was {once:.2} of that with glibc, in runs that do not show how certain this is"
+        );
+    };
+    if low <= 1.0 && 1.0 <= high {
+        return format!(
+            "cannot be distinguished from that with glibc ({low:.2} to {high:.2} of it)"
+        );
+    }
     let (word, least, most) = if high < 1.0 {
         ("less", high, low)
     } else {
         ("more", low, high)
     };
-    Some(format!(
+    format!(
         "is {:.1} % {word}{than} ({:.1} to {:.1} %)",
         percent(ratio.ratio),
         percent(least),
         percent(most)
-    ))
+    )
 }

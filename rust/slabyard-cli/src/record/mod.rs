@@ -13,7 +13,7 @@ mod samples;
 pub use parts::rest_in;
 
 use crate::preload::{self, elf::Elf, options, target};
-use crate::program::{self, Ended, Signals, LOOK_AGAIN};
+use crate::program::{self, Ended, Reach, Signals, LOOK_AGAIN};
 use crate::signals;
 use crate::ui;
 use anyhow::{bail, Context, Result};
@@ -57,7 +57,8 @@ pub fn record(command: &[OsString], file: &Path) -> Result<Recorded> {
     let scratch = Scratch::make(file)?;
     let mut sampler = Sampler::new(scratch.parts.path());
     let command = preloaded(command, &scratch);
-    let ended = program::run(command, &signals, LOOK_AGAIN, &mut |_| sampler.take())?;
+    let mut sample = |_| sampler.take();
+    let ended = program::run(command, &signals, LOOK_AGAIN, Reach::All, &mut sample)?;
     let Left {
         mut parts,
         without_file,
@@ -80,6 +81,9 @@ pub fn record(command: &[OsString], file: &Path) -> Result<Recorded> {
     } = join::join(&parts, scratch.parts.path(), file)?;
     say_how_it_ended(&ended, Some(operations));
     say_what_is_missing(&parts, &ended);
+    if !ended.left.is_empty() {
+        scratch.stay();
+    }
     if lacks_objects(program, std::env::var_os("SLABYARD")) {
         ui::warn(&format!(
             "{} uses Slabyard's functions, and the recording lacks the objects that it allocates \
@@ -124,6 +128,23 @@ impl Scratch {
             _buffers: buffers,
             _loadable: loadable,
         })
+    }
+
+    /// Leaves the recorder where it is, for processes that may still start others with it.
+    fn stay(self) {
+        let folder = self.library.parent().map(Path::to_path_buf);
+        let _ = self.parts.keep();
+        self._buffers
+            .into_iter()
+            .chain(self._loadable)
+            .for_each(|kept| {
+                let _ = kept.keep();
+            });
+        ui::warn(&format!(
+            "the recorder stays in {} for the processes that still run; remove the folder when they \
+             have ended",
+            folder.unwrap_or_default().display()
+        ));
     }
 }
 

@@ -1,7 +1,12 @@
-//! The answer to the reader's main question: what would this program gain by Slabyard? One sentence
-//! compares Slabyard with glibc, another names the calls and sizes that the difference comes from.
+//! What the replay says on the reader's main question: what would this program gain by Slabyard?
+//!
+//! A replay knows the calls of malloc alone. So the sentence is on the allocations, not on the
+//! program: what a program gains also depends on where its objects lie when it uses them, which only
+//! a run of the program shows ([`crate::real`]). Another sentence names the calls and sizes that the
+//! difference comes from.
 
 use crate::plan::Summary;
+use crate::real::{contenders::GLIBC, RealRuns};
 use crate::replay::measure::{Measured, Measurement};
 use crate::ui::{bytes, grouped};
 use serde::Serialize;
@@ -13,26 +18,60 @@ const KINDS: [&str; 3] = ["allocations", "frees", "reallocs"];
 const SIZES_NAMED: usize = 3;
 const WORTH_NAMING: f64 = 0.05;
 
-/// The gain of the program; in JSON under `answer`. A negative value is less than with glibc.
+const MIB: f64 = 1048576.0;
+
+/// How far the gain of a program was from that of its replayed allocations, in programs that were
+/// measured both ways (docs/compare.md: how true the predictions are).
+const MODEL_ERROR: &str = "A replay sees the calls alone, not what the places of objects cost the \
+    program between its calls. In programs that were measured both ways, the program itself gained \
+    0.5 to 5 times as much time, nearly always in the same direction, and its peak differed by a few \
+    MiB. `slabyard compare -- PROGRAM` also runs the program on each allocator.";
+
+/// Figures of the program itself.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Program {
+    pub cpu_ms: f64,
+    pub peak_bytes: f64,
+}
+
+impl Program {
+    pub fn of(runs: &RealRuns) -> Option<Program> {
+        let glibc = runs.allocators.iter().find(|one| one.name == GLIBC)?;
+        Some(Program {
+            cpu_ms: glibc.cpu_s.figure.mean * 1e3,
+            peak_bytes: glibc.peak_bytes.figure.mean,
+        })
+    }
+}
+
+/// The gain of the allocations; in JSON under `answer`. A negative value is less than with glibc.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Answer {
     pub sentence: String,
     pub origin: String,
+    /// How far the program itself may be from this.
+    pub model_error: &'static str,
     /// The difference in CPU time over the whole program, in milliseconds.
     pub time_ms: f64,
     pub time_interval_ms: Option<Interval>,
     /// The time of the recorded run; `None` if several threads shared it, or if it is unknown.
     pub recorded_ms: Option<f64>,
-    /// The ratio of the peak with Slabyard to that with glibc.
-    pub memory_ratio: Option<f64>,
-    pub memory_interval: Option<Interval>,
+    /// The CPU time and the peak of the program itself with glibc, if it was run.
+    pub program: Option<Program>,
+    /// The difference in memory at the peak, in bytes; `None` if a peak is unknown.
+    pub memory_bytes: Option<f64>,
+    pub memory_interval_bytes: Option<Interval>,
     /// The differences by kind of call and by size in milliseconds, the largest first.
     pub by_kind: Vec<(String, f64)>,
     pub by_size: Vec<(String, f64)>,
 }
 
 /// `None` if one of the two was not measured.
-pub fn of(summary: &Summary, measurement: &Measurement) -> Option<Answer> {
+pub fn of(
+    summary: &Summary,
+    measurement: &Measurement,
+    program: Option<Program>,
+) -> Option<Answer> {
     let find = |name: &str| {
         let mut all = measurement.allocators.iter();
         all.find(|one| one.name == name && one.failure.is_none())
@@ -51,8 +90,10 @@ pub fn of(summary: &Summary, measurement: &Measurement) -> Option<Answer> {
             high: interval.high * ms,
         }),
         recorded_ms: recorded.then_some(summary.seconds * 1e3),
-        memory_ratio: known.then(|| peaks.0.mean / peaks.1.mean),
-        memory_interval: certainty::of_ratio(&peaks.0.runs, &peaks.1.runs),
+        program,
+        model_error: MODEL_ERROR,
+        memory_bytes: known.then_some(peaks.0.mean - peaks.1.mean),
+        memory_interval_bytes: certainty::of_difference(&peaks.0.runs, &peaks.1.runs),
         by_kind: by_kind(ours, theirs),
         by_size: by_size(ours, theirs),
         ..Answer::default()
@@ -99,9 +140,13 @@ fn milliseconds(ms: f64) -> String {
     }
 }
 
-fn percent(share: f64) -> String {
-    let percent = share.abs() * 100.0;
-    format!("{percent:.*} %", usize::from(percent < 10.0))
+/// The bounds of a difference that is surely not 0, the smaller one first.
+fn between(sure: Option<Interval>, worded: impl Fn(f64) -> String, unit: &str) -> String {
+    let Some(Interval { low, high }) = sure else {
+        return "one run does not show how certain this is".to_string();
+    };
+    let (least, most) = if high < 0.0 { (high, low) } else { (low, high) };
+    format!("{} to {} {unit}", worded(least), worded(most))
 }
 
 /// The word for a difference: `less` or `more`.
@@ -113,63 +158,57 @@ fn direction(difference: f64) -> &'static str {
     }
 }
 
-fn half(interval: Interval) -> f64 {
-    (interval.high - interval.low) / 2.0
-}
-
 impl Answer {
     fn sentence(&self) -> String {
-        let mut text = format!(
-            "Under Slabyard this program would take {}",
-            self.time_words()
-        );
+        let mut text = format!("Replayed alone, the allocations take {}", self.time_words());
         if let Some(words) = self.memory_words() {
-            text += &format!(" and {words}");
+            text += &format!(", and {words}");
         }
-        text + &self.certain_words() + "."
+        text + "."
     }
 
     fn time_words(&self) -> String {
-        if self.time_interval_ms.is_some_and(|sure| sure.holds(0.0)) {
-            return "as much time as with glibc, as far as can be measured".to_string();
-        }
-        let (ms, word) = (milliseconds(self.time_ms), direction(self.time_ms));
-        match self.recorded_ms {
-            Some(all) => format!(
-                "{} {word} time than with glibc ({ms} of {} ms)",
-                percent(self.time_ms / all),
-                milliseconds(all)
+        let run = match (self.program, self.recorded_ms) {
+            (Some(program), _) => {
+                format!("; the program takes {} ms", milliseconds(program.cpu_ms))
+            }
+            (None, Some(all)) => format!("; the recorded run took {} ms", milliseconds(all)),
+            (None, None) => String::new(),
+        };
+        match self.time_interval_ms {
+            Some(sure) if sure.holds(0.0) => format!(
+                "as much CPU time with Slabyard as with glibc, as far as can be measured ({} ms less \
+                 to {} ms more{run})",
+                milliseconds(sure.low),
+                milliseconds(sure.high)
             ),
-            None => format!("{ms} ms {word} CPU time than with glibc"),
+            sure => format!(
+                "{} ms {} CPU time with Slabyard than with glibc ({}{run})",
+                milliseconds(self.time_ms),
+                direction(self.time_ms),
+                between(sure, milliseconds, "ms")
+            ),
         }
     }
 
     fn memory_words(&self) -> Option<String> {
-        let ratio = self.memory_ratio?;
-        if self.memory_interval.is_some_and(|sure| sure.holds(1.0)) {
-            return Some("as much memory at its peak, as far as can be measured".to_string());
+        let more = self.memory_bytes?;
+        let mib = |bytes: f64| format!("{:.1}", bytes.abs() / MIB);
+        match self.memory_interval_bytes {
+            Some(sure) if sure.holds(0.0) || mib(more) == "0.0" => {
+                Some("as much memory at their peak, as far as can be measured".to_string())
+            }
+            sure => Some(format!(
+                "{} MiB {} memory at their peak ({}{})",
+                mib(more),
+                direction(more),
+                between(sure, mib, "MiB"),
+                self.program.map_or(String::new(), |program| format!(
+                    "; the program has {} MiB",
+                    mib(program.peak_bytes)
+                ))
+            )),
         }
-        let word = direction(ratio - 1.0);
-        Some(format!(
-            "{} {word} memory at its peak",
-            percent(ratio - 1.0)
-        ))
-    }
-
-    fn certain_words(&self) -> String {
-        let Some(sure) = self.time_interval_ms else {
-            return "; one run does not show how certain this is".to_string();
-        };
-        let ms = milliseconds(half(sure));
-        let time = match self.recorded_ms {
-            Some(all) => format!("{} of the time ({ms} ms)", percent(half(sure) / all)),
-            None => format!("{ms} ms"),
-        };
-        let memory = self.memory_interval.filter(|_| self.memory_ratio.is_some());
-        let memory = memory.map_or(String::new(), |sure| {
-            format!(" and {} of the memory", percent(half(sure)))
-        });
-        format!("; certain to within {time}{memory}")
     }
 
     /// A sentence on the calls and sizes that the difference comes from. It does not include what
@@ -187,7 +226,7 @@ impl Answer {
         let kinds: Vec<_> = self.by_kind.iter().map(worded).collect();
         let sizes: Vec<_> = worth.map(worded).collect();
         format!(
-            "By kind of call, each timed alone: {}. By size, the largest differences: {}.",
+            "By kind of call, each timed alone, so without the waits for memory: {}. By size, the largest differences: {}.",
             super::listed(&kinds),
             super::listed(&sizes)
         )

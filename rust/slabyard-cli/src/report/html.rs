@@ -2,6 +2,7 @@
 
 use super::chart::{self, escape};
 use super::{listed, memory, named, ratio, Report};
+use crate::real::text;
 use crate::replay::measure::{Figure, Latency, Measured};
 use crate::ui::{bytes, grouped, nanoseconds};
 use std::fmt::Write;
@@ -33,6 +34,7 @@ pub fn render(report: &Report) -> String {
         colour_rules()
     );
     header(&mut page, report, &program);
+    runs_section(&mut page, report);
     tiles(&mut page, report);
     speed_section(&mut page, report);
     table_section(&mut page, report);
@@ -61,15 +63,14 @@ fn colour_rules() -> String {
     rules
 }
 
-fn answer(report: &Report) -> String {
-    let Some(answer) = &report.answer else {
-        return String::new();
-    };
-    format!(
-        "<p class=\"answer\">{}</p>\n<p class=\"note\">{}</p>\n",
-        escape(&answer.sentence),
-        escape(&answer.origin)
-    )
+/// The first sentence is the answer, the others are notes.
+fn answers(report: &Report) -> String {
+    let mut text = String::new();
+    for (index, words) in report.answers().iter().enumerate() {
+        let class = if index == 0 { "answer" } else { "note" };
+        let _ = writeln!(text, "<p class=\"{class}\">{}</p>", escape(words));
+    }
+    text
 }
 
 fn header(page: &mut String, report: &Report, program: &str) {
@@ -77,7 +78,7 @@ fn header(page: &mut String, report: &Report, program: &str) {
         page,
         "<h1>What {program} costs on each allocator</h1>\n{}<p><code>{}</code></p>\n\
          <p class=\"what\">{}.</p>\n",
-        answer(report),
+        answers(report),
         escape(&shortened(&report.command)),
         escape(&report.what())
     );
@@ -165,6 +166,51 @@ fn section(page: &mut String, title: &str, note: &str) {
 /// Adds a picture that scrolls if the window is too narrow to read its text.
 fn picture(page: &mut String, svg: &str) {
     let _ = write!(page, "<div class=\"scroll\">\n{svg}</div>\n");
+}
+
+fn runs_table<const N: usize>(page: &mut String, caption: &str, rows: &[[String; N]]) {
+    let _ = writeln!(
+        page,
+        "<div class=\"scroll\"><table>\n<caption>{caption}</caption>"
+    );
+    heads(page, &rows[0].each_ref().map(String::as_str));
+    for row in &rows[1..] {
+        let _ = write!(page, "<tr><th scope=\"row\">{}</th>", escape(&row[0]));
+        for cell in &row[1..] {
+            let _ = write!(page, "<td>{}</td>", escape(cell));
+        }
+        page.push_str("</tr>\n");
+    }
+    page.push_str("</table></div>\n");
+}
+
+/// The figures of the program itself.
+fn runs_section(page: &mut String, report: &Report) {
+    let Some(runs) = &report.runs else {
+        return;
+    };
+    let note = format!("{}. {}", text::rounds(runs), text::MEANING);
+    section(page, "The program itself", &escape(&note));
+    for caveat in &runs.caveats {
+        let _ = writeln!(page, "<p class=\"caveat\">{}</p>", escape(caveat));
+    }
+    runs_table(
+        page,
+        "Time of the program on each allocator",
+        &text::time_rows(runs),
+    );
+    runs_table(
+        page,
+        "Memory of the program on each allocator",
+        &text::memory_rows(runs),
+    );
+    for one in &runs.allocators {
+        if let Some(why) = &one.failure {
+            let why = format!("{} failed: the program {why}", one.name);
+            let _ = writeln!(page, "<p class=\"caveat\">{}</p>", escape(&why));
+        }
+    }
+    page.push_str("</section>\n");
 }
 
 fn speed_section(page: &mut String, report: &Report) {

@@ -8,6 +8,7 @@ pub mod table;
 
 use crate::machine::Machine;
 use crate::plan::Summary;
+use crate::real::RealRuns;
 use crate::replay::measure::{Figure, Measured, Measurement, TCMALLOC};
 use answer::Answer;
 use serde::Serialize;
@@ -39,8 +40,12 @@ pub struct Report {
     pub damage: Option<String>,
     pub summary: Summary,
     pub measurement: Measurement,
-    /// `None` if Slabyard or glibc was not measured.
+    /// What the replay answers; `None` if Slabyard or glibc was not measured.
     pub answer: Option<Answer>,
+    /// The runs of the program itself on each allocator, if there were any.
+    pub runs: Option<RealRuns>,
+    /// Why there were none, although they were wanted.
+    pub no_runs: Option<String>,
 }
 
 /// A report as it is written to a file.
@@ -59,6 +64,26 @@ impl Report {
             report: self,
             caveats: self.caveats(),
         }
+    }
+
+    /// The sentences that come first: on the program itself, if it was run, and on its allocations.
+    pub fn answers(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        let program = self.runs.as_ref().and_then(|runs| runs.answer.clone());
+        let is_run = program.is_some();
+        all.extend(program);
+        if let Some(answer) = &self.answer {
+            all.push(answer.sentence.clone());
+            all.push(match is_run {
+                true => answer.origin.clone(),
+                false => answer.model_error.to_string(),
+            });
+            if !is_run {
+                all.push(answer.origin.clone());
+            }
+        }
+        all.retain(|words| !words.is_empty());
+        all
     }
 
     /// The allocators with figures, the fastest first.
@@ -188,6 +213,11 @@ impl Report {
             caveats.push(format!(
                 "The machine was busy with other programs: {busy}. The times are less certain and \
                  may be wrong: measure again on a quiet machine."
+            ));
+        }
+        if let Some(why) = &self.no_runs {
+            caveats.push(format!(
+                "The program itself was not run on each allocator: {why}."
             ));
         }
         if let Some(wanted) = self.measurement.wanted_precision {

@@ -1,6 +1,7 @@
 //! Writes the report as a table for the terminal.
 
 use super::{memory, named, ratio, Report};
+use crate::real;
 use crate::replay::measure::Measured;
 use crate::ui::nanoseconds;
 use std::fmt::Write;
@@ -24,17 +25,18 @@ pub fn render(report: &Report) -> String {
     let mut rows = vec![HEADS.map(str::to_string)];
     rows.extend(report.ranked().into_iter().map(|one| row(report, one)));
     let mut text = String::from("\n");
-    if let Some(answer) = &report.answer {
-        for words in [&answer.sentence, &answer.origin] {
-            let _ = writeln!(text, "{}\n", wrapped(words, 96));
-        }
+    for words in report.answers() {
+        let _ = writeln!(text, "{}\n", wrapped(&words, 96));
     }
-    let _ = writeln!(
-        text,
-        "{}\n{}\n",
-        shortened(&report.command),
-        wrapped(&report.what(), 96)
-    );
+    let _ = writeln!(text, "{}\n", shortened(&report.command));
+    if let Some(runs) = &report.runs {
+        let _ = writeln!(
+            text,
+            "The program itself: {}\nIts allocations, replayed alone:\n",
+            real::text::tables(runs)
+        );
+    }
+    let _ = writeln!(text, "{}\n", wrapped(&report.what(), 96));
     for caveat in report.caveats() {
         let _ = writeln!(text, "{}\n", wrapped(&caveat, 96));
     }

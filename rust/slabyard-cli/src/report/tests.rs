@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::plan::{HotSize, SizeClass};
+use crate::real::{self, Kind, Ratio};
 use crate::replay::measure::{rank, Figure, Latency};
 
 fn measured(name: &str, ns: f64) -> Measured {
@@ -552,7 +553,7 @@ fn with_answer(ours: [f64; 5], theirs: [f64; 5]) -> Report {
         one("slabyard", ours, 12.1e6, [10e6, 40e6]),
         one("glibc", theirs, 10.0e6, [12e6, 80e6]),
     ];
-    report.answer = answer::of(&report.summary, &report.measurement);
+    report.answer = answer::of(&report.summary, &report.measurement, None);
     report
 }
 
@@ -561,12 +562,12 @@ const THEIRS: [f64; 5] = [20.1, 20.4, 19.8, 20.2, 20.0];
 #[test]
 fn the_answer_comes_first_and_says_how_sure_it_is() {
     let report = with_answer([17.0, 17.5, 16.8, 17.2, 17.0], THEIRS);
-    let sentence = "Under Slabyard this program would take 3.0 % less time than with glibc (30 of \
-                    1,000 ms) and 21 % more memory at its peak; certain to within 0.1 % of the \
-                    time (0.9 ms) and 0.0 % of the memory.";
-    let origin =
-        "By kind of call, each timed alone: allocations 42 ms less and frees 20 ms less. By \
-                  size, the largest differences: up to 16 B 60 ms less.";
+    let sentence = "Replayed alone, the allocations take 30 ms less CPU time with Slabyard than \
+                    with glibc (29 to 31 ms; the recorded run took 1,000 ms), and 2.0 MiB more \
+                    memory at their peak (2.0 to 2.1 MiB).";
+    let origin = "By kind of call, each timed alone, so without the waits for memory: allocations \
+                  42 ms less and frees 20 ms less. By size, the largest differences: up to 16 B 60 \
+                  ms less.";
     let answer = report.answer.as_ref().unwrap();
     assert_eq!(
         (answer.sentence.as_str(), answer.origin.as_str()),
@@ -576,7 +577,9 @@ fn the_answer_comes_first_and_says_how_sure_it_is() {
     assert!(first.trim_start().starts_with(sentence), "{first}");
     let words = words_of(&html::render(&report));
     assert_eq!(words.lines().nth(2), Some(sentence));
-    assert_eq!(words.lines().nth(3), Some(origin));
+    assert_eq!(words.lines().nth(4), Some(origin));
+    let error = words.lines().nth(3).unwrap();
+    assert!(error.contains("gained 0.5 to 5 times as much"), "{error}");
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(json["answer"]["sentence"], sentence);
     assert!(json["answer"]["time_interval_ms"]["high"].as_f64().unwrap() < 0.0);
@@ -589,24 +592,112 @@ fn an_answer_claims_no_more_than_is_known() {
     let tie = said(&with_answer([20.0, 20.6, 19.9, 20.1, 19.9], THEIRS));
     says(
         &tie,
-        "as much time as with glibc, as far as can be measured",
+        "take as much CPU time with Slabyard as with glibc, as far as can be measured (",
     );
     let mut report = with_answer([17.0, 17.5, 16.8, 17.2, 17.0], THEIRS);
     report.summary.threads = 3;
-    let answer = |report: &Report| answer::of(&report.summary, &report.measurement);
+    let answer = |report: &Report| answer::of(&report.summary, &report.measurement, None);
     let several = answer(&report).unwrap().sentence;
-    says(&several, "take 30 ms less CPU time than with glibc");
+    says(
+        &several,
+        "take 30 ms less CPU time with Slabyard than with glibc (29 to 31 ms), and",
+    );
     for one in &mut report.measurement.allocators {
         one.ns_per_op = Figure::of(vec![one.ns_per_op.mean]);
         one.peak_resident = Figure::of(vec![1e6]);
     }
     let once = answer(&report).unwrap().sentence;
-    assert!(
-        once.ends_with("one run does not show how certain this is."),
-        "{once}"
-    );
+    says(&once, "(one run does not show how certain this is)");
     report.measurement.allocators[1].failure = Some("killed".to_string());
     assert!(answer(&report).is_none());
+}
+
+/// Runs of a program on glibc and Slabyard, for a report.
+fn runs() -> RealRuns {
+    let kind = |values: [f64; 3], glibc: Option<[f64; 3]>| Kind {
+        to_glibc: glibc.map(|glibc| Ratio {
+            ratio: certainty::mean(&values) / certainty::mean(&glibc),
+            interval: certainty::of_ratio(&values, &glibc),
+        }),
+        figure: Figure::of(values.to_vec()),
+    };
+    let theirs = [0.70, 0.71, 0.69];
+    let one = |name: &str, cpu, glibc| real::Measured {
+        name: name.to_string(),
+        cpu_s: kind(cpu, glibc),
+        peak_bytes: kind(
+            glibc.map_or([2e7; 3], |_| [3e7; 3]),
+            glibc.map(|_| [2e7; 3]),
+        ),
+        ..real::Measured::default()
+    };
+    let mut runs = RealRuns {
+        rounds: 3,
+        allocators: vec![
+            one("glibc", theirs, None),
+            one("slabyard", [0.50, 0.51, 0.49], Some(theirs)),
+            real::Measured {
+                name: "torn".to_string(),
+                failure: Some("ends with status 1".to_string()),
+                ..real::Measured::default()
+            },
+        ],
+        caveats: vec!["It was <busy>.".to_string()],
+        ..RealRuns::default()
+    };
+    runs.answer = real::text::answer(&runs);
+    runs
+}
+
+#[test]
+fn what_the_program_itself_took_comes_first() {
+    let mut report = with_answer([17.0, 17.5, 16.8, 17.2, 17.0], THEIRS);
+    let runs = runs();
+    let program = answer::Program::of(&runs);
+    report.answer = answer::of(&report.summary, &report.measurement, program);
+    report.runs = Some(runs);
+    let first = "With Slabyard, the program's CPU time is 28.6 % less than with glibc (";
+    let peak = "and its peak memory is 50.0 % more (50.0 to 50.0 %).";
+    let text = unbroken(&table::render(&report));
+    assert!(text.trim_start().starts_with(first), "{text}");
+    says(&text, peak);
+    says(
+        &text,
+        "Replayed alone, the allocations take 30 ms less CPU time with Slabyard than with glibc (29 \
+         to 31 ms; the program takes 700 ms), and 2.0 MiB more memory at their peak (2.0 to 2.1 \
+         MiB; the program has 19.1 MiB).",
+    );
+    assert!(!text.contains("gained 0.5 to 5 times"), "{text}");
+    says(
+        &text,
+        "The program itself: 3 rounds, in which each allocator has one run",
+    );
+    says(&text, "torn FAILED: the program ends with status 1");
+    let page = html::render(&report);
+    let words = words_of(&page);
+    assert!(words.lines().nth(2).unwrap().starts_with(first), "{words}");
+    says(&page, "<h2>The program itself</h2>");
+    says(&page, "It was &lt;busy&gt;.");
+    says(&page, "torn failed: the program ends with status 1");
+    says(&page, "<td>500 ms</td><td>0.71</td>");
+    let json = serde_json::to_value(report.figures()).unwrap();
+    assert_eq!(json["runs"]["rounds"], 3);
+    assert!(json["runs"]["answer"].as_str().unwrap().starts_with(first));
+}
+
+#[test]
+fn a_program_that_was_not_run_has_a_reason() {
+    let mut report = with_answer([17.0, 17.5, 16.8, 17.2, 17.0], THEIRS);
+    report.no_runs = Some("it does not end".to_string());
+    let text = unbroken(&table::render(&report));
+    says(
+        &text,
+        "The program itself was not run on each allocator: it does not end.",
+    );
+    says(
+        &text,
+        "the program itself gained 0.5 to 5 times as much time",
+    );
 }
 
 #[test]

@@ -1,0 +1,176 @@
+//! Samples the memory of a program's processes while it runs: the first one and all that descend from
+//! it.
+//!
+//! Of a single process the system counts the resident memory exactly. Several processes may share
+//! pages after a fork, so there the shares are added up that the system calculates (Pss), which takes
+//! longer. So the looks are as far apart as their length demands.
+
+use crate::program::LOOK_AGAIN;
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// With fewer looks at its memory, a run gets no mean.
+const LOOKS_MIN: u32 = 5;
+
+/// Looks for new processes are this far apart, or more.
+const LOOK_FOR_NEW: Duration = Duration::from_millis(50);
+
+/// At most one part in so many of the time is spent on looks, which can hold up the program.
+const LOOKS_PART: u32 = 20;
+
+/// Samples of the resident memory, with code and libraries, of all processes together.
+#[derive(Default)]
+pub struct Tree {
+    processes: Vec<u32>,
+    next: Option<Instant>,
+    next_new: Option<Instant>,
+    count: u32,
+    sum: f64,
+    most: u64,
+    had_several: bool,
+}
+
+impl Tree {
+    /// Samples the process and its descendants, if it is time to.
+    pub fn take(&mut self, first: u32) {
+        let begin = Instant::now();
+        // A signal may wake the tool early; do not sample then.
+        if self.next.is_some_and(|next| begin < next) {
+            return;
+        }
+        if self.next_new.is_none_or(|next| begin >= next) {
+            self.processes = descendants(first);
+            self.next_new = Some(begin + LOOK_FOR_NEW.max(begin.elapsed() * LOOKS_PART));
+        }
+        let several = self.processes.len() > 1;
+        self.had_several |= several;
+        let bytes = match several {
+            true => self.processes.iter().filter_map(|&pid| share(pid)).sum(),
+            false => resident(first).unwrap_or(0),
+        };
+        if bytes > 0 {
+            self.count += 1;
+            self.sum += bytes as f64;
+            self.most = self.most.max(bytes);
+        }
+        let pause = (LOOK_AGAIN / 2).max(begin.elapsed() * LOOKS_PART);
+        self.next = Some(begin + pause);
+    }
+
+    pub fn mean(&self) -> Option<f64> {
+        (self.count >= LOOKS_MIN).then(|| self.sum / f64::from(self.count))
+    }
+
+    /// The largest sample of several processes together; 0 if there was only one.
+    pub fn peak_of_several(&self) -> u64 {
+        if self.had_several {
+            self.most
+        } else {
+            0
+        }
+    }
+}
+
+/// The resident memory of a process with code and libraries, as its peak has them.
+fn resident(pid: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
+    // SAFETY: sysconf has no preconditions.
+    (pages > 0).then(|| pages * unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64)
+}
+
+/// Its part of the resident memory: of a page that n processes share, each has an n-th.
+fn share(pid: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// The process and those that descend from it. The orphans among these are children of the tool.
+fn descendants(first: u32) -> Vec<u32> {
+    let mut all = vec![first];
+    all.extend(children(std::process::id()));
+    all.sort_unstable();
+    all.dedup();
+    let mut looked = 0;
+    while looked < all.len() {
+        let more = children(all[looked]);
+        all.extend(more);
+        looked += 1;
+    }
+    all
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task"));
+    let lists = threads
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|thread| {
+            let list = fs::read_to_string(thread.path().join("children")).ok()?;
+            (!list.is_empty()).then_some(list)
+        });
+    let words: Vec<String> = lists.collect();
+    let pids = words.iter().flat_map(|list| list.split_ascii_whitespace());
+    pids.filter_map(|word| word.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command, Stdio};
+
+    fn shell(script: &str) -> Child {
+        Command::new("sh")
+            .args(["-c", script])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    #[test]
+    fn descendants_are_found_and_their_memory_is_added_up() {
+        // A shell that waits, with a child, a grandchild, and a process of that one.
+        let mut parent = shell("sh -c 'sh -c \"sleep 9; :\"; :' & read -r _");
+        let begin = Instant::now();
+        let mut tree = Tree::default();
+        while begin.elapsed() < Duration::from_secs(20)
+            && !(tree.processes.len() >= 3 && tree.count >= LOOKS_MIN)
+        {
+            tree.take(parent.id());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(tree.processes.len() >= 3, "{:?}", tree.processes);
+        assert_eq!(
+            tree.processes[..]
+                .iter()
+                .filter(|&&pid| pid == parent.id())
+                .count(),
+            1
+        );
+        let mean = tree.mean().unwrap();
+        assert!(tree.peak_of_several() as f64 >= mean && mean > 65536.0);
+        drop(parent.stdin.take());
+        parent.wait().unwrap();
+    }
+
+    #[test]
+    fn a_single_process_has_no_sum_and_few_looks_have_no_mean() {
+        let mut alone = shell("read -r _");
+        let mut tree = Tree::default();
+        for _ in 0..3 {
+            tree.next = None;
+            tree.processes = vec![alone.id()];
+            tree.next_new = Some(Instant::now() + Duration::from_secs(60));
+            tree.take(alone.id());
+        }
+        assert_eq!(
+            (tree.count, tree.mean(), tree.peak_of_several()),
+            (3, None, 0)
+        );
+        drop(alone.stdin.take());
+        alone.wait().unwrap();
+    }
+}
