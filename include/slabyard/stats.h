@@ -162,8 +162,8 @@ SY_API int sy_each_cache(int (*visit)(void *arg, const sy_cache_account *account
  * Errors:
  *     ENOMEM    no memory
  *
- * Threads: any thread. If `fd` is a pipe or socket, the caller must hold no lock that the reader of
- * the pipe or socket waits for.
+ * Threads: any thread, but not in a signal handler, since it takes locks. If `fd` is a pipe or
+ * socket, the caller must hold no lock that the reader of the pipe or socket waits for.
  *
  *     if (sy_print_stats(STDERR_FILENO) != 0) perror("statistics");
  */
