@@ -67,9 +67,16 @@ function(slabyard_say_installed version include lib man doc)
         set(pages "no man pages, because Sphinx is not installed: run make manual, then install again")
     endif()
     set(place "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}")
-    set(package_path "")
-    if(NOT CMAKE_INSTALL_PREFIX MATCHES "^/usr(/local)?/?$" AND "$ENV{DESTDIR}" STREQUAL "")
-        set(package_path "For pkg-config: export PKG_CONFIG_PATH=${place}/${lib}/pkgconfig\n")
+    set(hints "")
+    if(NOT "$ENV{DESTDIR}" STREQUAL "")
+        # A package: its own scripts do what follows.
+    elseif(CMAKE_INSTALL_PREFIX MATCHES "^/usr(/local)?/?$")
+        set(hints "Before you start programs that link a shared library: run ldconfig\n")
+    else()
+        string(JOIN "\n" hints
+            "For pkg-config: export PKG_CONFIG_PATH=${place}/${lib}/pkgconfig"
+            "For programs that link a shared library: link them with -Wl,-rpath,${place}/${lib}"
+            "")
     endif()
     string(JOIN "\n" text
         "Slabyard ${version} is installed in ${place}:"
@@ -77,6 +84,6 @@ function(slabyard_say_installed version include lib man doc)
         "  ${lib}: libraries, shared and static; packages for pkg-config and CMake"
         "  ${man}: ${pages}"
         "  ${doc}: licence, guides, examples"
-        "${package_path}How to link: ${place}/${doc}/docs/install.md. How to remove it: make uninstall with the same PREFIX.")
+        "${hints}How to link: ${place}/${doc}/docs/install.md. How to remove it: make uninstall with the same PREFIX.")
     execute_process(COMMAND ${CMAKE_COMMAND} -E echo "${text}")
 endfunction()

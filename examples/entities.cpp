@@ -3,7 +3,7 @@
  * destroyed, the missiles that follow it and the lists that name it are not searched: their handles
  * are stale from then on, also when another entity gets the same memory.
  *
- *     c++ -std=c++17 -O2 entities.cpp $(pkg-config --cflags --libs slabyard) -pthread && ./a.out
+ *     c++ -std=c++17 -O2 entities.cpp $(pkg-config --cflags --libs slabyard-static) && ./a.out
  *
  * `./a.out malloc` keeps the entities in a std::unordered_map by number, for comparison. The
  * program checks its results: the exit status is 0 only if all of them are right.

@@ -3,7 +3,7 @@
  * lead to it. The handles in these edges become stale. A later walk finds the stale edges and gives
  * each a new end.
  *
- *     cc graph.c $(pkg-config --cflags --libs slabyard) && ./a.out
+ *     cc -DSY_STATIC graph.c $(pkg-config --cflags --libs slabyard-static) && ./a.out
  *
  * The program checks its results: the exit status is 0 only if all of them are right.
  */

@@ -3,7 +3,7 @@
  * job counts the primes in a range. A worker splits a long job in two, and puts one half back into
  * the queue.
  *
- *     cc jobs.c $(pkg-config --cflags --libs slabyard) -pthread && ./a.out
+ *     cc -DSY_STATIC jobs.c $(pkg-config --cflags --libs slabyard-static) && ./a.out
  *
  * The program checks its results: the exit status is 0 only if all of them are right.
  */

@@ -3,7 +3,7 @@
  * cache. Entries and buffers come from two separate heaps. FLUSHALL destroys the heap of the
  * entries as a whole.
  *
- *     cc kv_server.c $(pkg-config --cflags --libs slabyard) -pthread && ./a.out 6380 &
+ *     cc -DSY_STATIC kv_server.c $(pkg-config --cflags --libs slabyard-static) && ./a.out 6380 &
  *     redis-cli -p 6380 set greeting hello
  *     redis-benchmark -p 6380 -t set,get -n 1000000 -r 100000 -d 200 -P 16
  *

@@ -2,7 +2,7 @@
  * lru_cache.c: an LRU cache whose entries expire. Entries come from an object cache, so the memory
  * of expired entries goes back to the system, even while other entries live.
  *
- *     cc lru_cache.c $(pkg-config --cflags --libs slabyard) -pthread && ./a.out
+ *     cc -DSY_STATIC lru_cache.c $(pkg-config --cflags --libs slabyard-static) && ./a.out
  *
  * An entry is in two intrusive structures: a bucket of the hash table, and a ring in order of use.
  * If the table is full, the entry that was used least recently makes room. `./a.out malloc` takes

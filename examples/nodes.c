@@ -3,7 +3,7 @@
  * operations and the results are the same. The program prints the time and memory of each, and
  * judges neither.
  *
- *     cc -O2 nodes.c $(pkg-config --cflags --libs slabyard) -pthread && ./a.out [OPERATIONS]
+ *     cc -O2 nodes.c $(pkg-config --cflags --libs slabyard-static) && ./a.out [OPERATIONS]
  *
  * The containers allocate and free by two functions, `take` and `give`. Each call of a container
  * passes the source of its nodes as a constant. So the compiler makes a copy of the containers for

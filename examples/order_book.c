@@ -2,7 +2,7 @@
  * order_book.c: a limit order book. One thread owns the book, so its orders come from a pool: the
  * order that was freed last is allocated next, while it is still in the processor's cache.
  *
- *     cc order_book.c $(pkg-config --cflags --libs slabyard) && ./a.out
+ *     cc -DSY_STATIC order_book.c $(pkg-config --cflags --libs slabyard-static) && ./a.out
  *
  * `./a.out malloc` takes the orders from malloc, for comparison. The program checks its results:
  * the exit status is 0 only if all of them are right.

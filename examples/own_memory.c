@@ -2,7 +2,7 @@
  * own_memory.c: an object cache over memory of the program's own. Here this is a file that two
  * processes have mapped: one makes the objects, and the other reads and writes them in place.
  *
- *     cc own_memory.c $(pkg-config --cflags --libs slabyard) -pthread && ./a.out
+ *     cc -DSY_STATIC own_memory.c $(pkg-config --cflags --libs slabyard-static) && ./a.out
  *
  *     the file, mapped shared       | chunk: slabs of orders          | chunk ...      |
  *     the memory "orders.db"          takes chunks of 4 MiB from the file

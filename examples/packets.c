@@ -3,7 +3,7 @@
  * the second inspects them, and the third sends them on and frees the buffers. The freed buffers
  * come back to the first thread in whole magazines.
  *
- *     cc packets.c $(pkg-config --cflags --libs slabyard) -pthread && ./a.out
+ *     cc -DSY_STATIC packets.c $(pkg-config --cflags --libs slabyard-static) && ./a.out
  *
  *     receive  -- ring -->  inspect  -- ring -->  send
  *        ^                                          |

@@ -1,7 +1,7 @@
 /*
  * ports.c: arenas that allocate integers: the ports of a NAT or a proxy, and the ids of requests.
  *
- *     cc ports.c $(pkg-config --cflags --libs slabyard) -pthread && ./a.out
+ *     cc -DSY_STATIC ports.c $(pkg-config --cflags --libs slabyard-static) && ./a.out
  *
  * The program checks its results: the exit status is 0 only if all of them are right.
  */

@@ -2,7 +2,7 @@
  * requests.c: an epoch for each batch of requests, so that its memory comes back when the batch is
  * over.
  *
- *     cc requests.c $(pkg-config --cflags --libs slabyard) -pthread && ./a.out
+ *     cc -DSY_STATIC requests.c $(pkg-config --cflags --libs slabyard-static) && ./a.out
  *
  * A server allocates an object for each request and frees it when the request is answered. A few
  * objects outlive their batch: sessions, which the program allocates outside of the epoch, and the

@@ -2,7 +2,7 @@
  * shared_region.c: an arena over memory that is known by offset: a region that two processes have
  * mapped at different addresses, or that a device sees.
  *
- *     cc shared_region.c $(pkg-config --cflags --libs slabyard) -pthread && ./a.out
+ *     cc -DSY_STATIC shared_region.c $(pkg-config --cflags --libs slabyard-static) && ./a.out
  *
  *     the region, 64 MiB                                      the arena "region", in the parent
  *     | buffer |    | buffer | span of "queue 0" |     |  <-  boundary tags: offsets and sizes

@@ -2,7 +2,7 @@
  * timers.c: a timer wheel. Timers are named by handles, so code that started a timer can cancel it
  * at any time. If the timer has fired already, its handle is stale, and nothing happens.
  *
- *     cc timers.c $(pkg-config --cflags --libs slabyard) && ./a.out
+ *     cc -DSY_STATIC timers.c $(pkg-config --cflags --libs slabyard-static) && ./a.out
  *
  * After Varghese and Lauck, "Hashed and Hierarchical Timing Wheels", SOSP 1987. The wheel is
  * hashed: timers of several turns share a slot, and each holds the tick at which it is due. The

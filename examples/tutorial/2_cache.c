@@ -1,7 +1,7 @@
 /*
  * 2_cache.c: the server of docs/tutorial.md, whose sessions come from an object cache.
  *
- *     cc -g 2_cache.c $(pkg-config --cflags --libs slabyard) -pthread && ./a.out
+ *     cc -g -DSY_STATIC 2_cache.c $(pkg-config --cflags --libs slabyard-static) && ./a.out
  */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>

@@ -2,7 +2,7 @@
  * 3_mistake.c: the server of docs/tutorial.md with a mistake: a session is freed twice.
  * Without checks, the program may end as if nothing had happened.
  *
- *     cc -g 3_mistake.c $(pkg-config --cflags --libs slabyard) -pthread && ./a.out
+ *     cc -g -DSY_STATIC 3_mistake.c $(pkg-config --cflags --libs slabyard-static) && ./a.out
  */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>

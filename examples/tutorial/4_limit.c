@@ -1,7 +1,7 @@
 /*
  * 4_limit.c: the server of docs/tutorial.md with a limit: it refuses sessions instead of growing.
  *
- *     cc -g 4_limit.c $(pkg-config --cflags --libs slabyard) -pthread && ./a.out
+ *     cc -g -DSY_STATIC 4_limit.c $(pkg-config --cflags --libs slabyard-static) && ./a.out
  */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>

@@ -2,7 +2,7 @@
  * 5_production.c: the server of docs/tutorial.md as it would run for months: it returns memory
  * while it waits, and tells its figures.
  *
- *     cc -g 5_production.c $(pkg-config --cflags --libs slabyard) -pthread && ./a.out
+ *     cc -g -DSY_STATIC 5_production.c $(pkg-config --cflags --libs slabyard-static) && ./a.out
  */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>

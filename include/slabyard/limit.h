@@ -31,7 +31,7 @@ typedef struct sy_limit {
      *   - It returns the free objects in the owner's depots, and in the magazines of this thread
      *     and of idle threads, to their slabs. It then releases the owner's empty slabs, except
      *     those of sy_cache_reserve.
-     *   - It calls `callback`.
+     *   - It calls `callback`, and then returns and releases what the callback has freed.
      *   - It tries the allocation once more.
      *
      * If `hard` is set below the memory in use, nothing is taken away.
@@ -49,7 +49,8 @@ typedef struct sy_limit {
      * the end of one of the next allocations.
      *
      * No lock is held. The callback may call every function of Slabyard and may free objects of any
-     * cache, but it may not destroy the heap whose limit it is. It may run in several threads at a
+     * cache. sy_heap_destroy refuses the heap that calls it (EBUSY); sy_heap_destroy_all destroys
+     * this heap after the allocation has returned. The callback may run in several threads at a
      * time. While it runs in a thread, it is not called again in that thread.
      */
     sy_limit_callback callback;

@@ -27,7 +27,7 @@ typedef struct sy_option {
     const char *name;
     const char *values;  /* the values allowed after `=`, for people: "N, 1 to 64" */
     const char *bare;    /* the meaning of the name alone; NULL: a value is needed */
-    const char *initial; /* the value when the option was not set */
+    const char *initial; /* the value in this library when the option was not set */
     const char *meaning; /* a sentence */
 } sy_option;
 
@@ -58,7 +58,8 @@ SY_API int sy_set_options(const char *text);
 SY_API int sy_get_option(const char *name, char *value, size_t room);
 
 /**
- * Calls `visit` for each option until `visit` returns a value other than 0.
+ * Calls `visit` for each option until `visit` returns a value other than 0. The strings are
+ * constants; the struct is valid until `visit` returns.
  *
  * Returns the value with which `visit` ended the iteration, or 0.
  */

@@ -151,10 +151,10 @@ typedef struct sy_cache_account {
 SY_API int sy_each_cache(int (*visit)(void *arg, const sy_cache_account *account), void *arg);
 
 /**
- * Writes a table of the memory of the process and of each cache to a file descriptor, in lines of
- * at most 80 columns, the caches with the most memory first. The format is made for people and may
- * change. The function uses neither stdio nor malloc, and takes a few pages of memory until it
- * returns. With the option `stats` the account is written to stderr at exit.
+ * Writes tables of the memory of the process, of each heap (heaps.h) and of each cache to a file
+ * descriptor, in lines of at most 80 columns, the caches with the most memory first. The format is
+ * made for people and may change. The function uses neither stdio nor malloc, and takes a few pages
+ * of memory until it returns. With the option `stats` the account is written to stderr at exit.
  *
  * Returns 0, or -1 with errno, which can also be an errno of write(2). A part of the text may have
  * been written then.
@@ -162,8 +162,8 @@ SY_API int sy_each_cache(int (*visit)(void *arg, const sy_cache_account *account
  * Errors:
  *     ENOMEM    no memory
  *
- * Threads: any thread. If `fd` is a pipe or socket, the caller must hold no lock that the reader of
- * the pipe or socket waits for.
+ * Threads: any thread, but not in a signal handler, since it takes locks. If `fd` is a pipe or
+ * socket, the caller must hold no lock that the reader of the pipe or socket waits for.
  *
  *     if (sy_print_stats(STDERR_FILENO) != 0) perror("statistics");
  */

@@ -1,7 +1,8 @@
 /*
- * account.c: sy_each_cache visits all caches; sy_print_stats writes a table of them. The rows are
- * collected and sorted in pages from the OS. So writing the table allocates nothing from a cache,
- * and no cache is pinned while a line is written.
+ * account.c: sy_each_cache visits all caches; sy_print_stats writes a table of them, and one of the
+ * separate heaps. The rows, one for each cache, are collected and sorted in pages from the OS. So
+ * writing the tables allocates nothing from a cache, and no cache is pinned while a line is
+ * written. A separate heap has a cache for each size class; its line sums up the rows of these.
  */
 #include "cache/account.h"
 
@@ -63,6 +64,9 @@ typedef struct row {
     sy_cache_kind kind;
     size_t size, live, held, memory, waiting; /* bytes, objects, bytes, bytes, objects */
     uint64_t slow;
+    uintptr_t heap;     /* identifies the separate heap of a size class; 0: of no heap */
+    size_t used, limit; /* of the heap: bytes; SIZE_MAX: no limit */
+    uint64_t refused;   /* of the heap: allocations */
 } row;
 
 typedef struct account {
@@ -71,14 +75,21 @@ typedef struct account {
     row rows[];
 } account;
 
-static int add_row(void *to_, const sy_cache_account *of) {
-    account *to = to_;
+static void note_heap(row *it, const sy_quota *heap) {
+    it->heap = (uintptr_t)heap;
+    it->used = atomic_load_explicit(&heap->used, memory_order_relaxed);
+    it->limit = atomic_load_explicit(&heap->hard, memory_order_relaxed);
+    it->refused = atomic_load_explicit(&heap->hits, memory_order_relaxed);
+}
+
+/* The cache is pinned. */
+static void add_row(account *to, const sy_cache_account *of) {
     const sy_cache_stats *stats = &of->stats;
     bool used = stats->mapped || stats->in_use;
     to->unused += !used;
     size_t untouched = stats->discarded + stats->never_used;
     to->untouched += untouched;
-    if (!used || to->count == to->room) return 0;
+    if (!used || to->count == to->room) return;
     row *fresh = &to->rows[to->count++];
     memcpy(fresh->name, stats->name, sizeof fresh->name);
     fresh->kind = of->kind;
@@ -88,15 +99,30 @@ static int add_row(void *to_, const sy_cache_account *of) {
     fresh->memory = stats->mapped > untouched ? stats->mapped - untouched : 0;
     fresh->waiting = stats->in_depot + stats->in_loaded;
     fresh->slow = stats->refills + stats->flushes;
-    return 0;
+    if (of->kind == SY_CACHE_OF_HEAP) note_heap(fresh, of->cache->quota);
 }
 
-static bool is_before(const row *a, const row *b) {
+static void add_rows(account *to) {
+    sy_client *client;
+    for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
+        sy_cache_account one;
+        number = client->number;
+        if (take_account(client, &one)) add_row(to, &one);
+        sy_client_unpin(client);
+    }
+}
+
+typedef bool order(const row *a, const row *b);
+
+static bool holds_more(const row *a, const row *b) {
     return a->held != b->held ? a->held > b->held : strcmp(a->name, b->name) < 0;
 }
 
+/* The size classes of a heap come one after the other. */
+static bool by_heap(const row *a, const row *b) { return a->heap < b->heap; }
+
 /* Shell sort: it works in place, and needs no memory. */
-static void sort(account *all) {
+static void sort(account *all, order *is_before) {
     for (size_t gap = all->count / 2; gap > 0; gap /= 2)
         for (size_t i = gap; i < all->count; i++) {
             row moved = all->rows[i];
@@ -134,6 +160,16 @@ static void add_bytes(sy_text *line, uint64_t bytes, size_t column) {
     }
     sy_text_add(&figure, units[unit]);
     add_right(line, &figure, column);
+}
+
+static void add_limit(sy_text *line, size_t bytes, size_t column) {
+    sy_text none = {.length = 0};
+    if (bytes != SIZE_MAX) {
+        add_bytes(line, bytes, column);
+        return;
+    }
+    sy_text_add(&none, "none");
+    add_right(line, &none, column);
 }
 
 static void add_count(sy_text *line, uint64_t count, size_t column) {
@@ -218,6 +254,39 @@ static void write_rows(output *to, const account *all, sy_cache_kind kind, const
     }
 }
 
+/* Writes a line about a heap, the size classes of which are `count` rows. */
+static void write_heap(output *to, const row *rows, size_t count) {
+    char name[sizeof rows->name];
+    sy_text line = {.length = 0};
+    size_t live = 0;
+    for (size_t i = 0; i < count; i++) live += rows[i].live;
+    memcpy(name, rows->name, sizeof name);
+    char *end = strrchr(name, '-'); /* the name of a class: tenant-112 */
+    if (end) *end = 0;
+    sy_text_add(&line, name);
+    add_count(&line, count, 32);
+    add_count(&line, live, 42);
+    add_bytes(&line, rows->used, 51);
+    add_limit(&line, rows->limit, 60);
+    add_count(&line, rows->refused, 68);
+    end_line(to, &line);
+}
+
+/* The rows are sorted by heap. */
+static void write_heaps(output *to, const account *all) {
+    bool begun = false;
+    for (size_t i = 0, count; i < all->count && !to->error; i += count) {
+        const row *first = &all->rows[i];
+        for (count = 1; i + count < all->count && first[count].heap == first->heap;) count++;
+        if (!first->heap) continue;
+        if (!begun)
+            write_text(to, "heaps:                     sizes      live     used    limit refused");
+        begun = true;
+        write_heap(to, first, count);
+    }
+    if (begun) write_text(to, "");
+}
+
 static void write_guarded(output *to) {
     sy_guard_counts counts;
     sy_text line = {.length = 0};
@@ -231,17 +300,20 @@ static void write_guarded(output *to) {
     end_line(to, &line);
 }
 
-static void write_account(output *to, const account *all) {
+static void write_account(output *to, account *all) {
     sy_text line = {.length = 0};
     sy_text_add(&line, "slabyard: memory of process ");
     sy_text_add_number(&line, (uint64_t)sy_os_process());
     end_line(to, &line);
     write_totals(to, all);
     write_text(to, "");
+    sort(all, by_heap);
+    write_heaps(to, all);
+    sort(all, holds_more);
     write_text(to, "                            size      live     held   memory  used"
                    " waiting  slow");
     write_rows(to, all, SY_CACHE_OF_PROGRAM, "caches:");
-    write_rows(to, all, SY_CACHE_OF_HEAP, "heaps of the program:");
+    write_rows(to, all, SY_CACHE_OF_HEAP, "sizes of heaps:");
     write_rows(to, all, SY_CACHE_OF_SIZES, "sizes of sy_malloc:");
     if (all->unused) {
         sy_text_add(&line, "caches without memory:");
@@ -270,8 +342,7 @@ int sy_print_stats(int fd) {
     account *all = sy_pages_take(bytes, sy_os_page_size(), "slabyard account");
     if (!all) return -1;
     all->room = room;
-    sy_each_cache(add_row, all);
-    sort(all);
+    add_rows(all);
     output to = {.fd = fd};
     write_account(&to, all);
     sy_pages_give(all, bytes);

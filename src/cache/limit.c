@@ -53,9 +53,9 @@ const char *sy_refusal_text(sy_refusal refusal) {
 
 /* ---- callbacks ---- */
 
-/* The callback may itself be refused memory. That must not overwrite the sy_last_refusal of the
- * allocation that called it. */
-static void call_back(sy_quota *quota) {
+/* Calls the callback of the quota; whether it has one. The callback may itself be refused memory.
+ * That must not overwrite the sy_last_refusal of the allocation that called it. */
+static bool call_back(sy_quota *quota) {
     sy_refusal last = own_limit.last;
     bool locked = sy_start_lock();
     sy_limit_callback callback = quota->callback;
@@ -69,6 +69,7 @@ static void call_back(sy_quota *quota) {
         call.returned = true;
     }
     own_limit.last = last;
+    return callback != NULL;
 }
 
 /* The parent is read before the callback is called, since the callback may destroy the heap. */
@@ -160,15 +161,16 @@ static bool bring_back(const sy_quota *quota, const sy_memory *memory) {
 }
 
 /* Called when a quota (`refused`) or the system (NULL) has refused memory. Frees unused memory and
- * calls the callback of the quota; whether a second try may succeed. The callback is not called
- * from a constructor, since the constructor's cache is being refilled. The system may have refused
- * memory for the library's own tables. Chunks without runs make room for these. */
+ * calls the callback of the quota; whether a second try may succeed. What the callback frees lies
+ * in magazines, and in slabs of other sizes, so unused memory is freed again after it. The callback
+ * is not called from a constructor, since the constructor's cache is being refilled. The system may
+ * have refused memory for the library's own tables. Chunks without runs make room for these. */
 static bool make_room(sy_quota *refused, const sy_memory *memory) {
     if (own_limit.busy || (!refused && own_limit.reason != SY_REFUSAL_SYSTEM)) return false;
     own_limit.busy = true;
     bool released = bring_back(refused, memory);
     if (!refused) released |= sy_chunk_find_room(&sy_memory_main);
-    if (refused && !own_limit.refills) call_back(refused);
+    if (refused && !own_limit.refills && call_back(refused)) bring_back(refused, memory);
     own_limit.busy = false;
     return refused || released;
 }

@@ -182,8 +182,8 @@ static const row table[OPTIONS] = {
                .type = &yes_no,
                .check = SY_CHECKED},
     [REDZONE] = {.says = {"redzone", "BYTES, 16 to 64K, or off", "64", "off",
-                          "This many bytes before and behind each object are filled and "
-                          "verified."},
+                          "This many bytes, rounded up to a multiple of 16, before and behind "
+                          "each object are filled and verified."},
                  .type = &redzone,
                  .check = SY_REDZONE},
     [POISON] = {.says = {"poison", "yes|no", "yes", "no",
@@ -356,7 +356,26 @@ sy_options sy_options_now = {.redzone = 64,
                              .symbols = true,
                              .system_files = true};
 
+/* The defaults that this library has in place of the table's, as sy_os_default_options gives them.
+ * A 0 byte ends each of them, and one more ends the list. Written before `loaded` is set. */
+static char own_defaults[80];
+
 static sy_word word_of(const char *text) { return (sy_word){text, strlen(text)}; }
+
+static void keep_defaults(const char *defaults) {
+    for (size_t i = 0; defaults[i] && i < sizeof own_defaults - 2; i++)
+        own_defaults[i] = defaults[i] == ',' ? 0 : defaults[i];
+}
+
+/* The option as the table describes it, with the default that it has in this library. */
+static sy_option describe(unsigned which) {
+    sy_option says = table[which].says;
+    size_t length = strlen(says.name);
+    for (const char *next = own_defaults; *next; next += strlen(next) + 1)
+        if (strncmp(next, says.name, length) == 0 && next[length] == '=')
+            says.initial = next + length + 1;
+    return says;
+}
 
 static bool set_value(settings *all, unsigned which, sy_word word) {
     const row *it = &table[which];
@@ -582,7 +601,10 @@ static void tell_option(const sy_option *option) {
 static void tell_help(void) {
     static const char title[] = "slabyard: options of SLABYARD, with commas between:\n";
     sy_os_write(sy_os_stderr(), title, sizeof title - 1);
-    for (unsigned i = 0; i < OPTIONS; i++) tell_option(&table[i].says);
+    for (unsigned i = 0; i < OPTIONS; i++) {
+        sy_option says = describe(i);
+        tell_option(&says);
+    }
 }
 
 void sy_options_load(void) {
@@ -595,6 +617,7 @@ void sy_options_load(void) {
         sy_os_note_stderr();
         set_initial(&current);
         set_all(&current, defaults, &waiting);
+        keep_defaults(defaults);
         if (text) fine = set_all(&current, text, &chosen);
         waiting |= chosen;
         publish();
@@ -675,8 +698,12 @@ int sy_get_option(const char *name, char *value, size_t room) {
 
 int sy_each_option(int (*visit)(void *arg, const sy_option *option), void *arg) {
     int result = 0;
+    sy_options_load();
     SY_CALLBACK(call, .function = "visitor of sy_each_option");
-    for (unsigned i = 0; i < OPTIONS && result == 0; i++) result = visit(arg, &table[i].says);
+    for (unsigned i = 0; i < OPTIONS && result == 0; i++) {
+        sy_option says = describe(i);
+        result = visit(arg, &says);
+    }
     call.returned = true;
     return result;
 }

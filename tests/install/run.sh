@@ -25,6 +25,7 @@ for time in first second; do
     cmake --install "$build" --prefix "$work/first" >"$work/log" || fail "$(cat "$work/log")"
     [ "$(wc -l <"$work/log")" -le 12 ] || fail "installing prints more than 12 lines: $(cat "$work/log")"
 done
+grep -q -- "-Wl,-rpath,$work/first/lib" "$work/log" || fail "installing does not say how programs find the shared library: $(cat "$work/log")"
 mv "$work/first" "$work/prefix"
 prefix=$work/prefix
 libdir=$(dirname "$(find "$prefix" -name libslabyard.a)")
@@ -185,12 +186,13 @@ hidden='__attribute__((visibility("hidden")))'
 "$work/types" "$work/types.so" || fail "two copies share the cache of a C++ type: $?"
 echo "ok two-copies"
 
-# Each installed example compiles as its comment says.
+# Each installed example compiles as its comment says. It then starts without LD_LIBRARY_PATH.
 for example in "$documents"/examples/*.c "$documents"/examples/*.cpp; do
     command=$(sed -n 's/^ \* *\(c[c+]* .*\) && \.\/a\.out.*/\1/p' "$example")
     [ -n "$command" ] || fail "$(basename "$example") does not say how to compile it"
     (cd "$documents/examples" && eval "$command -o $work/example") >"$work/log" 2>&1 ||
         fail "$command: $(cat "$work/log")"
+    ! env -u LD_LIBRARY_PATH ldd "$work/example" | grep 'not found' || fail "$command: the program does not start"
 done
 echo "ok examples"
 

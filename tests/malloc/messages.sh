@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Tests where the drop-in malloc writes its messages: to the file that is stderr at the start, also
 # if the program closes it before it exits, and never into a file of the program that has got the
-# number 2. Also tests that the options `help` and `stats` act in a program that never allocates.
+# number 2. Also tests that the options `help` and `stats` act in a program that never allocates,
+# and that `help` and sy_each_option give the defaults of this library.
 # Needs a C compiler.
 # Usage: tests/malloc/messages.sh LIBRARY
 set -euo pipefail
 
+root=$(cd "$(dirname "$0")/../.." && pwd)
 library=$(realpath "$1")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -62,9 +64,29 @@ unharmed() { [ "$file" = data ] || fail "after $1, the program's file contains: 
 # Under `true`, which never allocates.
 said=$(SLABYARD=help under true 2>&1)
 says '^  redzone=BYTES' true
+says '^  sample=.*(default: 1/50000;' true
+says '^  maintenance=.*(default: auto;' true
 said=$(SLABYARD=stats under true 2>&1)
 says 'memory of process' true
 echo "ok options without an allocation"
+
+# sy_each_option knows the defaults of this library, too: no option is set here.
+cat >"$work/defaults.c" <<'END'
+#include <slabyard/options.h>
+#include <string.h>
+
+static int differs(void *arg, const sy_option *option) {
+    char value[300];
+    (void)arg;
+    if (sy_get_option(option->name, value, sizeof value) < 0) return 1;
+    return strcmp(value, option->initial) != 0;
+}
+
+int main(void) { return sy_each_option(differs, NULL); }
+END
+cc -I"$root/include" "$work/defaults.c" "$library" -Wl,-rpath,"$(dirname "$library")" -o "$work/defaults"
+"$work/defaults" || fail "sy_each_option gives other defaults than the library has"
+echo "ok defaults"
 
 # At exit. The tools of coreutils close stderr in a function that runs at exit.
 said=$(SLABYARD=stats under ls / 2>&1 >/dev/null)

@@ -232,6 +232,38 @@ static void the_account_is_readable(void **state) {
     close(fd);
 }
 
+static void a_line_sums_up_each_heap(void **state) {
+    (void)state;
+    int fd = memfd_create("account", 0);
+    const sy_heap_config limited = {.name = "two-part", .limit = {.hard = 256 << 10}};
+    sy_heap *tenant = sy_heap_create(&limited), *other = sy_heap_create(&limited);
+    sy_heap *plain = sy_heap_create(&(sy_heap_config){.name = "plain"});
+    assert_int_equal(sy_print_stats(fd), 0);
+    assert_null(strstr(text_of(fd), "heaps:"));
+    for (int i = 0; i < 3; i++) assert_non_null(sy_heap_alloc(tenant, i ? 64 : 200));
+    assert_null(sy_heap_alloc(tenant, 1 << 20));
+    assert_non_null(sy_heap_alloc(other, 64));
+    assert_non_null(sy_heap_alloc(plain, 64));
+    assert_int_equal(sy_print_stats(fd), 0);
+    const char *text = text_of(fd);
+    lines_are_short(text);
+    const char *title =
+        strstr(text, "\nheaps:                     sizes      live     used    limit refused\n");
+    const char *rows = strstr(text, "\nsizes of heaps:\n");
+    assert_true(title && rows && title < rows);
+    assert_non_null(
+        strstr(title, "\ntwo-part                       2         3  128 KiB  256 KiB       1\n"));
+    assert_non_null(
+        strstr(title, "\ntwo-part                       1         1   64 KiB  256 KiB       0\n"));
+    assert_non_null(
+        strstr(title, "\nplain                          1         1   64 KiB     none       0\n"));
+    assert_non_null(strstr(rows, "\ntwo-part-208 "));
+    sy_heap_destroy_all(tenant);
+    sy_heap_destroy_all(other);
+    sy_heap_destroy_all(plain);
+    close(fd);
+}
+
 /* The row of a cache whose free objects wait in this thread's magazines says what they keep. */
 static void memory_is_what_magazines_keep(void **state) {
     (void)state;
@@ -310,6 +342,7 @@ int main(void) {
         cmocka_unit_test(a_visitor_may_destroy_the_cache),
         cmocka_unit_test(caches_may_come_and_go_meanwhile),
         cmocka_unit_test(the_account_is_readable),
+        cmocka_unit_test(a_line_sums_up_each_heap),
         cmocka_unit_test(memory_is_what_magazines_keep),
         cmocka_unit_test(what_fails_is_said),
         cmocka_unit_test(there_are_no_more_rows_than_room),

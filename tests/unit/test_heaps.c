@@ -492,6 +492,50 @@ static void before_it_is_refused_it_is_told(void **state) {
     end_heap(heap);
 }
 
+/* What the callback frees lies in magazines and slabs of its size. It serves another size. */
+static void what_the_callback_frees_serves_other_sizes(void **state) {
+    (void)state;
+    for (size_t kind = 0; kind < KINDS; kind++) {
+        told = (struct told){0};
+        told.heap = sy_heap_create(&(sy_heap_config){
+            .flags = kinds[kind], .limit = {.hard = 4 * UNIT, .callback = tell, .arg = &told}});
+        assert_non_null(told.heap);
+        while (told.count < 1200) told.objects[told.count++] = sy_heap_alloc(told.heap, 200);
+        assert_int_equal(heap_used(told.heap), 4 * UNIT);
+        void *object = sy_heap_alloc(told.heap, 3000);
+        assert_non_null(object);
+        assert_int_equal(told.calls, 1);
+        heap_is_sound(told.heap, 1);
+        sy_heap_free(told.heap, object);
+        end_heap(told.heap);
+    }
+}
+
+static void destroy_own(void *arg, size_t used, size_t soft) {
+    (void)used;
+    (void)soft;
+    sy_heap *heap = *(sy_heap **)arg;
+    errno = 0;
+    must(sy_heap_destroy(heap) == -1 && errno == EBUSY);
+    sy_heap_destroy_all(heap);
+}
+
+/* No object is live, but an allocation from the heap is at work. It still finds the heap. */
+static void the_callback_may_destroy_all_of_its_heap(void **state) {
+    (void)state;
+    for (size_t kind = 0; kind < KINDS; kind++) {
+        sy_heap *heap;
+        size_t before = sy_limit_used();
+        heap = sy_heap_create(
+            &(sy_heap_config){.flags = kinds[kind],
+                              .limit = {.hard = 4 * UNIT, .callback = destroy_own, .arg = &heap}});
+        assert_non_null(heap);
+        sy_heap_free(heap, sy_heap_alloc(heap, 64));
+        refused_for(sy_heap_alloc(heap, 5 * UNIT), SY_REFUSAL_HEAP_LIMIT);
+        assert_int_equal(sy_limit_used(), before);
+    }
+}
+
 /* ---- the end ---- */
 
 static void a_heap_with_live_objects_is_not_destroyed(void **state) {
@@ -689,6 +733,8 @@ int main(void) {
         cmocka_unit_test(the_soft_mark_is_told),
         cmocka_unit_test(one_is_told_after_the_other),
         cmocka_unit_test(before_it_is_refused_it_is_told),
+        cmocka_unit_test(what_the_callback_frees_serves_other_sizes),
+        cmocka_unit_test(the_callback_may_destroy_all_of_its_heap),
         cmocka_unit_test(a_heap_with_live_objects_is_not_destroyed),
         cmocka_unit_test(all_of_a_heap_can_go_at_once),
         cmocka_unit_test(a_heap_gives_memory_back),

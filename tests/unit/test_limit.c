@@ -539,6 +539,20 @@ static void before_it_refuses_the_callback_is_asked(void **state) {
     sy_free(span);
 }
 
+static void what_the_callback_frees_serves_other_caches(void **state) {
+    (void)state;
+    told = (struct told){0};
+    sy_cache *orders = make("order", 64), *trades = make("trade", 1000);
+    fill_up(orders, 2000);
+    set_soft(0, sy_limit_used());
+    void *trade = sy_cache_alloc(trades);
+    assert_non_null(trade);
+    assert_int_equal(told.calls, 1);
+    sy_cache_free(trades, trade);
+    assert_int_equal(sy_cache_destroy(orders), 0);
+    assert_int_equal(sy_cache_destroy(trades), 0);
+}
+
 static void growing_asks_it_too(void **state) {
     (void)state;
     told = (struct told){0};
@@ -809,6 +823,7 @@ int main(void) {
         limit_test(what_the_callback_allocates_does_not_call_it),
         limit_test(what_the_callback_is_refused_is_its_own),
         limit_test(before_it_refuses_the_callback_is_asked),
+        limit_test(what_the_callback_frees_serves_other_caches),
         limit_test(growing_asks_it_too),
         limit_test(a_constructor_is_not_interrupted),
         limit_test(the_reason_of_each_refusal),
