@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "base/bits.h"
+#include "cache/watched.h"
 #include "os/start.h"
 #include "watch/callback.h"
 
@@ -53,9 +54,9 @@ const char *sy_refusal_text(sy_refusal refusal) {
 
 /* ---- callbacks ---- */
 
-/* The callback may itself be refused memory. That must not overwrite the sy_last_refusal of the
- * allocation that called it. */
-static void call_back(sy_quota *quota) {
+/* Returns whether the quota has a callback. The callback may itself be refused memory. That must
+ * not overwrite the sy_last_refusal of the allocation that called it. */
+static bool call_back(sy_quota *quota) {
     sy_refusal last = own_limit.last;
     bool locked = sy_start_lock();
     sy_limit_callback callback = quota->callback;
@@ -69,6 +70,7 @@ static void call_back(sy_quota *quota) {
         call.returned = true;
     }
     own_limit.last = last;
+    return callback;
 }
 
 /* The parent is read before the callback is called, since the callback may destroy the heap. */
@@ -113,6 +115,7 @@ static bool gives_back(const sy_cache *cache, const sy_quota *quota, const sy_me
 }
 
 static bool drain(sy_cache *cache) {
+    sy_watched_drain(cache);
     sy_client_drain(&cache->client);
     return release_empty(cache);
 }
@@ -159,16 +162,18 @@ static bool bring_back(const sy_quota *quota, const sy_memory *memory) {
     return any;
 }
 
-/* Called when a quota (`refused`) or the system (NULL) has refused memory. Frees unused memory and
- * calls the callback of the quota; whether a second try may succeed. The callback is not called
- * from a constructor, since the constructor's cache is being refilled. The system may have refused
- * memory for the library's own tables. Chunks without runs make room for these. */
+/* Called when a quota (`refused`) or the system (NULL) has refused memory. Frees unused memory,
+ * calls the callback of the quota and frees what the callback has freed (objects may wait in a
+ * quarantine, or in a magazine of another size class); whether a second try may succeed. The
+ * callback is not called from a constructor, since the constructor's cache is being refilled. The
+ * system may have refused memory for the library's own tables. Chunks without runs make room for
+ * these. */
 static bool make_room(sy_quota *refused, const sy_memory *memory) {
     if (own_limit.busy || (!refused && own_limit.reason != SY_REFUSAL_SYSTEM)) return false;
     own_limit.busy = true;
     bool released = bring_back(refused, memory);
     if (!refused) released |= sy_chunk_find_room(&sy_memory_main);
-    if (refused && !own_limit.refills) call_back(refused);
+    if (refused && !own_limit.refills && call_back(refused)) bring_back(refused, memory);
     own_limit.busy = false;
     return refused || released;
 }
