@@ -49,7 +49,7 @@ enum {
      *
      * Never guarded: objects that have handles, are locked, are kept out of core dumps, or lie in
      * memory of your own; spans, unless they are checked; objects that sy_thread_reserve has
-     * reserved.
+     * reserved; objects of an epoch.
      */
     SY_GUARD = 1u << 14,
     /* Fills objects with zeroes when they are freed. Option `zero`. */
