@@ -234,9 +234,9 @@ SY_API int sy_thread_reserve(sy_cache *cache, size_t count);
 
 /**
  * Gives free memory of the cache back to the operating system, page by page, also in slabs with
- * live objects. Free objects in the magazines of idle (sy_thread_idle) and ended threads are
- * included. Free objects in the magazines of other running threads leave these magazines when the
- * thread next exchanges a magazine; a later trim then returns their memory.
+ * live objects. Free objects in a quarantine, and in the magazines of idle (sy_thread_idle) and
+ * ended threads, are included. Free objects in the magazines of other running threads leave these
+ * magazines when the thread next exchanges a magazine; a later trim then returns their memory.
  *
  * Returns the number of bytes.
  */

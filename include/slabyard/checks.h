@@ -29,7 +29,8 @@ enum {
      * `poison`. */
     SY_POISON = 1u << 9,
     /* Keeps freed objects back until many others were freed; they are then reused in random order.
-     * Option `quarantine`: how many objects are kept back. */
+     * sy_trim, sy_cache_trim and sy_heap_trim keep none back, nor does an allocation that a limit
+     * would refuse. Option `quarantine`: how many objects are kept back. */
     SY_QUARANTINE = 1u << 10,
     /* Records for each object which code allocated it and which freed it, and when: for reports,
      * leaks and tags. Option `audit`. */
@@ -48,7 +49,7 @@ enum {
      *
      * Never guarded: objects that have handles, are locked, are kept out of core dumps, or lie in
      * memory of your own; spans, unless they are checked; objects that sy_thread_reserve has
-     * reserved.
+     * reserved; objects of an epoch.
      */
     SY_GUARD = 1u << 14,
     /* Fills objects with zeroes when they are freed. Option `zero`. */

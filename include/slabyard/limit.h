@@ -28,10 +28,10 @@ typedef struct sy_limit {
      * The owner never takes more than this: an allocation that needs more fails with ENOMEM. Before
      * it fails, Slabyard tries to make room:
      *
-     *   - It returns the free objects in the owner's depots, and in the magazines of this thread
-     *     and of idle threads, to their slabs. It then releases the owner's empty slabs, except
-     *     those of sy_cache_reserve.
-     *   - It calls `callback`, and then returns and releases what the callback has freed.
+     *   - It returns the free objects in the owner's depots and quarantines (checks.h), and in the
+     *     magazines of this thread and of idle threads, to their slabs. It then releases the
+     *     owner's empty slabs, except those of sy_cache_reserve.
+     *   - It calls `callback`, and then does the same for the objects that the callback freed.
      *   - It tries the allocation once more.
      *
      * If `hard` is set below the memory in use, nothing is taken away.

@@ -52,8 +52,8 @@ SY_API size_t sy_trim(void);
  * microseconds. Each call continues where the last one stopped.
  *
  * Returns the number of bytes. If these are fewer than asked for and the time was not used up, the
- * only free memory left is in magazines of running threads and in words of handles
- * (slabyard/handle.h). sy_trim returns the latter.
+ * only free memory left is in magazines of running threads, in quarantines (slabyard/checks.h) and
+ * in words of handles (slabyard/handle.h). sy_trim returns the latter two.
  */
 SY_API size_t sy_trim_some(size_t bytes, uint64_t budget_ns);
 

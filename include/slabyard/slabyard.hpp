@@ -436,13 +436,15 @@ template <class T, class... Args> unique_ptr<T> make_unique(Args &&...args) {
 /** The deleter of a unique_base. It knows the type that the object was made with. */
 template <class Base> class base_deleter {
   public:
+    /** For an empty unique_base. */
+    constexpr base_deleter() noexcept = default;
     template <class T, class = std::enable_if_t<std::is_base_of_v<Base, T>>>
     base_deleter(const type_deleter<T> &) noexcept : end_(end<T>) {}
 
     void operator()(Base *object) const noexcept { end_(object); }
 
   private:
-    void (*end_)(Base *object) noexcept;
+    void (*end_)(Base *object) noexcept = nullptr;
 
     template <class T> static void end(Base *object) noexcept {
 #    ifdef __cpp_rtti
@@ -454,8 +456,8 @@ template <class Base> class base_deleter {
     }
 };
 /**
- * Owns an object by a pointer to its base class, which needs no virtual destructor. It has the size
- * of two pointers:
+ * Owns an object by a pointer to its base class, which needs no virtual destructor, or is empty. It
+ * has the size of two pointers, and is made from what slabyard::make_unique returns:
  *
  *     struct secret_order : order {
  *         secret_order() : order("ACME", 100) {}

@@ -216,7 +216,7 @@ bool sy_epoch_is_over(const sy_cache *cache, const void *object) {
  * pinned. A drain releases the slabs that it empties. The loop finds the others: empty slabs that
  * were made for a refill which took nothing from them. */
 static size_t close_view(sy_view *view, sy_cache *cache) {
-    if (cache->flags & SY_QUARANTINE) sy_watched_drain(cache);
+    sy_watched_drain(cache);
     sy_client_drain(&cache->client);
     for (;;) {
         sy_lock_acquire(&cache->lock);

@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "base/fork.h"
+#include "cache/epoch.h"
 #include "cache/kind.h"
 #include "cache/limit.h"
 #include "cache/watched.h"
@@ -100,9 +101,15 @@ void *sy_guarded_make(sy_cache *cache, size_t size, size_t align) {
     return object;
 }
 
+/* Whether an object that this thread allocates now belongs to an epoch. It is not guarded: epochs
+ * count and hold the objects of their slabs alone. */
+static bool in_epoch(const sy_cache *cache) {
+    return cache->flags & SY_EPOCHS && sy_epoch_current();
+}
+
 static void *sy_guarded_make_if_due(sy_cache *cache, size_t size, size_t align) {
     SY_CONSTRUCTING_PATH(path, &cache->client);
-    bool due = sy_client_due(&cache->client);
+    bool due = sy_client_due(&cache->client) && !in_epoch(cache);
     void *object = due ? make_if_room(cache, size, align) : NULL;
     path.done = true;
     return object;

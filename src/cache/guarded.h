@@ -9,7 +9,7 @@
  *
  * Guarded objects lie in no slab. So the live objects of a cache are the slots out of its slabs and
  * in no magazine, plus the guarded objects. Guarded objects count for the cache's own limit, but
- * for no quota.
+ * for no quota. Objects of an epoch are not guarded.
  *
  * Below: cache.h, watch/. Used by the rest of cache/ and by heap/.
  */

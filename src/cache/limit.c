@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "base/bits.h"
+#include "cache/watched.h"
 #include "os/start.h"
 #include "watch/callback.h"
 
@@ -114,6 +115,7 @@ static bool gives_back(const sy_cache *cache, const sy_quota *quota, const sy_me
 }
 
 static bool drain(sy_cache *cache) {
+    sy_watched_drain(cache);
     sy_client_drain(&cache->client);
     return release_empty(cache);
 }
@@ -160,11 +162,12 @@ static bool bring_back(const sy_quota *quota, const sy_memory *memory) {
     return any;
 }
 
-/* Called when a quota (`refused`) or the system (NULL) has refused memory. Frees unused memory and
- * calls the callback of the quota; whether a second try may succeed. What the callback frees lies
- * in magazines, and in slabs of other sizes, so unused memory is freed again after it. The callback
- * is not called from a constructor, since the constructor's cache is being refilled. The system may
- * have refused memory for the library's own tables. Chunks without runs make room for these. */
+/* Called when a quota (`refused`) or the system (NULL) has refused memory. Frees unused memory,
+ * calls the callback of the quota and frees what the callback has freed (objects may wait in a
+ * quarantine, or in a magazine of another size class); whether a second try may succeed. The
+ * callback is not called from a constructor, since the constructor's cache is being refilled. The
+ * system may have refused memory for the library's own tables. Chunks without runs make room for
+ * these. */
 static bool make_room(sy_quota *refused, const sy_memory *memory) {
     if (own_limit.busy || (!refused && own_limit.reason != SY_REFUSAL_SYSTEM)) return false;
     own_limit.busy = true;

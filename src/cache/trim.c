@@ -202,6 +202,7 @@ static void count_trim(sy_cache *cache, int more) {
 
 size_t sy_cache_trim_slabs(sy_cache *cache) {
     size_t bytes = 0, left = SIZE_MAX;
+    sy_watched_drain(cache); /* the program wants its memory back */
     sy_client_drain(&cache->client);
     count_trim(cache, 1);
     while (sy_cache_trim_step(cache, &left, false, &bytes)) {}

@@ -207,6 +207,7 @@ static void sy_watched_put_away(sy_cache *cache, sy_record *record, uintptr_t it
     bool full = !over && sy_watch_wait(cache->watch, item, &out);
     sy_lock_release(&cache->lock);
     if (over || full) sy_client_free(&cache->client, over ? item : out);
+    sy_drained_end();
 }
 
 static void sy_watched_free_on_path(sy_cache *cache, void *object, size_t told) {
@@ -264,6 +265,7 @@ void sy_watched_raise(const sy_cache *cache, uint32_t ordinal, sy_fault_kind kin
 }
 
 bool sy_watched_drain(sy_cache *cache) {
+    if (!(cache->flags & SY_QUARANTINE)) return false;
     for (bool any = false;; any = true) {
         uintptr_t item;
         sy_lock_acquire(&cache->lock);

@@ -46,7 +46,8 @@ bool sy_watched_construct(sy_cache *cache, int (*construct)(void *object, void *
 bool sy_watched_build(sy_cache *cache, void *object, sy_undo *undo, const void *work);
 void sy_watched_unbuild(sy_cache *cache, void *object);
 
-/* Moves the objects in quarantine back to the slabs; whether there were any. */
+/* Moves the objects in quarantine back to the slabs; whether there were any. In caches without a
+ * quarantine it does nothing. */
 bool sy_watched_drain(sy_cache *cache);
 
 /* Called before the memory of these slots is given back; NULL: before the whole slab is, with its

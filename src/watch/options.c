@@ -418,6 +418,7 @@ static void publish(void) {
     sy_options_now.checks = checks();
     sy_options_now.redzone = amount(REDZONE);
     sy_options_now.quarantine = amount(QUARANTINE);
+    sy_options_now.quarantine_said = chosen & UINT64_C(1) << QUARANTINE;
     sy_options_now.audit_log = amount(AUDIT);
     sy_options_now.guard_every = amount(GUARD);
     sy_options_now.sample_every = is_on(SAMPLE) ? amount(SAMPLE) : 0;

@@ -49,6 +49,7 @@ typedef struct sy_options {
     _Atomic unsigned checks;      /* SY_CHECKED and other flags, for caches that `only` matches */
     _Atomic uint32_t redzone;     /* bytes on each side: a multiple of 16, 16 to 65,536 */
     _Atomic uint32_t quarantine;  /* freed objects that a cache keeps back, at least 1 */
+    _Atomic bool quarantine_said; /* SLABYARD or the program has set the option by its name */
     _Atomic uint32_t audit_log;   /* operations that a cache records: a power of two, or 0 */
     _Atomic uint32_t guard_every; /* one allocation in so many; 1: all */
     _Atomic uint32_t

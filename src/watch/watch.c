@@ -63,8 +63,21 @@ size_t sy_watch_zone(unsigned checks) {
 
 static bool is_told(const sy_watch *watch) { return watch->checks & SY_TOLD; }
 
-/* Most bytes that one cache keeps back from reuse, whatever the option says. */
-enum { QUARANTINE_BYTES = 16 << 20 };
+enum {
+    QUARANTINE_BYTES = 16 << 20, /* the most that one cache keeps back, whatever the option says */
+    WAITING_FOR_MEMCHECK = 1 << 18
+};
+
+/* How many objects of the cache wait at most. memcheck remembers the last 20 MB of freed blocks,
+ * and shows the oldest that had the address. So under it an address is reused late. */
+static uint32_t most_waiting(const sy_watch *watch) {
+    bool said = atomic_load_explicit(&sy_options_now.quarantine_said, memory_order_relaxed);
+    uint32_t most = atomic_load_explicit(&sy_options_now.quarantine, memory_order_relaxed);
+    if (is_told(watch) && !said && sy_tool_present() == SY_TOOL_MEMCHECK)
+        most = WAITING_FOR_MEMCHECK;
+    size_t fit = QUARANTINE_BYTES / watch->size;
+    return most > fit ? (uint32_t)fit + 1 : most;
+}
 
 /* Both return 0, or -1 with ENOMEM. */
 
@@ -77,9 +90,7 @@ static int begin_history(sy_watch *watch) {
 
 static int begin_quarantine(sy_watch *watch) {
     if (!(watch->checks & SY_QUARANTINE)) return 0;
-    uint32_t most = atomic_load_explicit(&sy_options_now.quarantine, memory_order_relaxed);
-    if (most > QUARANTINE_BYTES / watch->size)
-        most = (uint32_t)(QUARANTINE_BYTES / watch->size) + 1;
+    uint32_t most = most_waiting(watch);
     size_t bytes = sy_round_up(most * sizeof *watch->waiting, sy_os_page_size());
     watch->waiting = sy_pages_take(bytes, sy_os_page_size(), "slabyard quarantine");
     watch->waiting_max = most;

@@ -5,6 +5,7 @@
 #include <slabyard/slabyard.hpp>
 
 #include <list>
+#include <map>
 #include <memory>
 #include <type_traits>
 #include <vector>
@@ -257,6 +258,28 @@ void objects_are_owned_by_their_base() {
     EXPECT(living == 0);
 }
 
+struct holder {
+    slabyard::unique_base<shape> current;
+};
+
+const slabyard::unique_base<shape> none_at_all;
+
+void an_owner_of_a_base_may_be_empty() {
+    holder one, two{nullptr};
+    slabyard::unique_base<shape> none = nullptr;
+    EXPECT(!one.current && !two.current && !none && !none_at_all);
+    one.current = slabyard::make_unique<square>();
+    std::swap(one, two);
+    EXPECT(!one.current && two.current->sides() == 4 && living == 1);
+    std::map<int, slabyard::unique_base<shape>> shapes;
+    shapes[3] = slabyard::make_unique<triangle>();
+    shapes[4] = std::move(two.current);
+    EXPECT(!shapes[5] && shapes[3]->sides() == 3 && shapes[4]->sides() == 4 && living == 2);
+    shapes[3] = nullptr;
+    shapes[4].reset();
+    EXPECT(living == 0);
+}
+
 /* ---- std::pmr ---- */
 
 /* As std::pmr::new_delete_resource. */
@@ -291,5 +314,6 @@ int main() {
     memory_is_reserved();
     const_objects_are_owned();
     objects_are_owned_by_their_base();
+    an_owner_of_a_base_may_be_empty();
     resources_align_as_asked();
 }

@@ -28,7 +28,8 @@ int use_all() {
     slabyard::epoch::scope scope(epoch);
     std::pmr::vector<int> numbers(100, &resource);
     std::vector<int, slabyard::allocator<int>> others(100);
-    slabyard::unique_base<shape> base = slabyard::make_unique<square>();
+    slabyard::unique_base<shape> base, none = nullptr;
+    if (!none) base = slabyard::make_unique<square>();
     auto shared = slabyard::make_shared<square>();
     auto constant = slabyard::make_unique<const square>();
     auto key = map.emplace();

@@ -340,6 +340,99 @@ static void under_a_limit_quarantine_gives_way(void **state) {
     end(cache);
 }
 
+/* Fills a heap that has a limit; returns with how many objects. All of them fit in a quarantine. */
+enum { LIMIT = 1 << 20, LARGE = 4096, LARGE_MOST = LIMIT / LARGE };
+static size_t fill_heap(sy_heap *heap, void *objects[LARGE_MOST + 1]) {
+    size_t count = 0;
+    while (count <= LARGE_MOST && (objects[count] = sy_heap_alloc(heap, LARGE)) != NULL) count++;
+    assert_in_range(count, 1, LARGE_MOST);
+    assert_int_equal(sy_last_refusal(), SY_REFUSAL_HEAP_LIMIT);
+    return count;
+}
+
+static sy_heap *make_limited(unsigned flags) {
+    sy_heap *heap = sy_heap_create(
+        &(sy_heap_config){.name = "tenant", .limit = {.hard = LIMIT}, .flags = flags});
+    assert_non_null(heap);
+    return heap;
+}
+
+/* Objects in quarantine keep their slabs, which count for the limit. */
+static void under_a_limit_in_bytes_quarantine_gives_way_to_other_sizes(void **state) {
+    (void)state;
+    static void *objects[LARGE_MOST + 1];
+    for (size_t f = 0; f < FLAGS_COUNT; f++) {
+        if (!(FLAGS[f] & SY_QUARANTINE)) continue;
+        sy_heap *heap = make_limited(FLAGS[f] & ~(unsigned)SY_EPOCHS);
+        size_t count = fill_heap(heap, objects);
+        assert_null(sy_heap_alloc(heap, 64));
+        for (size_t i = 0; i < count; i++) sy_heap_free(heap, objects[i]);
+        void *other = sy_heap_alloc(heap, 64);
+        assert_non_null(other);
+        sy_heap_free(heap, other);
+        assert_int_equal(sy_heap_destroy(heap), 0);
+        expect_none();
+    }
+}
+
+static void what_leaves_the_quarantine_at_a_limit_is_verified(void **state) {
+    (void)state;
+    static void *objects[LARGE_MOST + 1];
+    sy_heap *heap = make_limited(SY_POISON | SY_QUARANTINE);
+    size_t count = fill_heap(heap, objects);
+    for (size_t i = 0; i < count; i++) sy_heap_free(heap, objects[i]);
+    scribble(objects[0], 1, 'x', 1);
+    void *other = sy_heap_alloc(heap, 64);
+    assert_non_null(other);
+    expect_seen(SY_FAULT_WRITE_AFTER_FREE, "tenant-4096", (char *)objects[0] + 1);
+    sy_heap_free(heap, other);
+    assert_int_equal(sy_heap_destroy(heap), 0);
+}
+
+static struct victims {
+    sy_heap *heap;
+    void *objects[LARGE_MOST + 1];
+    size_t count;
+} victims;
+
+static void free_victims(void *unused, size_t used, size_t soft) {
+    (void)unused, (void)used, (void)soft;
+    while (victims.count) sy_heap_free(victims.heap, victims.objects[--victims.count]);
+}
+
+static void what_the_callback_frees_does_not_wait(void **state) {
+    (void)state;
+    victims.heap =
+        sy_heap_create(&(sy_heap_config){.name = "tenant",
+                                         .limit = {.hard = LIMIT, .callback = free_victims},
+                                         .flags = SY_QUARANTINE});
+    assert_non_null(victims.heap);
+    sy_heap_stats stats = {.used = 0};
+    while (stats.used + SY_UNIT_BYTES <= LIMIT) {
+        assert_non_null(victims.objects[victims.count++] = sy_heap_alloc(victims.heap, LARGE));
+        sy_heap_get_stats(victims.heap, &stats);
+    }
+    void *other = sy_heap_alloc(victims.heap, 64);
+    assert_non_null(other);
+    assert_int_equal(victims.count, 0);
+    sy_heap_free(victims.heap, other);
+    assert_int_equal(sy_heap_destroy(victims.heap), 0);
+    expect_none();
+}
+
+static void a_trim_empties_the_quarantine(void **state) {
+    (void)state;
+    sy_cache *cache = make(64, SY_QUARANTINE);
+    sy_cache_stats stats;
+    sy_cache_free(cache, sy_cache_alloc(cache));
+    sy_cache_get_stats(cache, &stats);
+    assert_int_equal(stats.in_quarantine, 1);
+    sy_cache_trim(cache);
+    sy_cache_get_stats(cache, &stats);
+    assert_int_equal(stats.in_quarantine + stats.slabs, 0);
+    end(cache);
+}
+
 /* ---- random order ---- */
 
 static void slots_come_in_random_order(void **state) {
@@ -514,6 +607,11 @@ int main(void) {
         cmocka_unit_test_setup(pages_that_go_in_the_midst_are_verified_and_forgotten, watch_faults),
         cmocka_unit_test_setup(what_is_freed_is_not_reused_soon, watch_faults),
         cmocka_unit_test_setup(under_a_limit_quarantine_gives_way, watch_faults),
+        cmocka_unit_test_setup(under_a_limit_in_bytes_quarantine_gives_way_to_other_sizes,
+                               watch_faults),
+        cmocka_unit_test_setup(what_leaves_the_quarantine_at_a_limit_is_verified, watch_faults),
+        cmocka_unit_test_setup(what_the_callback_frees_does_not_wait, watch_faults),
+        cmocka_unit_test_setup(a_trim_empties_the_quarantine, watch_faults),
         cmocka_unit_test_setup(slots_come_in_random_order, watch_faults),
         cmocka_unit_test_setup(what_is_overwritten_is_built_anew, watch_faults),
         cmocka_unit_test_setup(what_is_not_stays_built, watch_faults),

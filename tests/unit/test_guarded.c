@@ -293,6 +293,26 @@ static void epochs_have_them_here(void *arg) {
 }
 RUN(epochs_have_them)
 
+/* An epoch counts the objects of its slabs. */
+static void objects_of_an_epoch_are_none_here(void *arg) {
+    (void)arg;
+    begin(1);
+    sy_cache *cache = make((sy_cache_config){.flags = SY_EPOCHS});
+    sy_epoch *epoch = sy_epoch_create("request");
+    must(epoch && sy_epoch_begin(epoch) == 0);
+    void *within = sy_cache_alloc(cache);
+    must(sy_epoch_begin(NULL) == 0);
+    void *without = sy_cache_alloc(cache);
+    must(sy_epoch_end(NULL) == 0 && sy_epoch_end(epoch) == 0);
+    must(!lies_there(within) && lies_there(without));
+    must(sy_epoch_close(epoch) == 1 && stats_of(cache).in_use == 2);
+    sy_cache_free(cache, within);
+    sy_cache_free(cache, without);
+    sy_thread_flush();
+    must(sy_epoch_report_stuck(0) == 0 && sy_cache_destroy(cache) == 0);
+}
+RUN(objects_of_an_epoch_are_none)
+
 static void reserved_ones_are_none_here(void *arg) {
     (void)arg;
     begin(1);
@@ -478,6 +498,7 @@ int main(void) {
         cmocka_unit_test(some_caches_have_none),
         cmocka_unit_test(checked_ones_have_them_too),
         cmocka_unit_test(epochs_have_them),
+        cmocka_unit_test(objects_of_an_epoch_are_none),
         cmocka_unit_test(reserved_ones_are_none),
         cmocka_unit_test(threads_come_and_go),
         cmocka_unit_test(the_heap_has_them),

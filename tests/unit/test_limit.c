@@ -244,6 +244,7 @@ static void what_ended_threads_left_does_too(void **state) {
  * Each way to free them makes room at once, though not all caches are searched at each refusal. */
 typedef enum free_way {
     HERE,
+    INTO_QUARANTINE,
     IN_A_THREAD_THAT_ENDS,
     IN_ONE_THAT_IDLES,
     IN_ONE_THAT_FLUSHES
@@ -270,7 +271,10 @@ static void *free_in_thread(void *unused) {
 }
 
 static void reach_the_limit(void) {
-    waiting.cache = make("order", UNIT / 2);
+    unsigned flags = waiting.way == INTO_QUARANTINE ? SY_QUARANTINE : 0;
+    waiting.cache =
+        sy_cache_create(&(sy_cache_config){.name = "order", .size = UNIT / 2, .flags = flags});
+    assert_non_null(waiting.cache);
     waiting.other = make("trade", 1000);
     for (int i = 0; i < 8; i++) assert_non_null(waiting.objects[i] = sy_cache_alloc(waiting.cache));
     assert_int_equal(sy_cache_slab_bytes(waiting.cache), 4 * UNIT);
@@ -294,7 +298,7 @@ static void free_and_look(free_way way) {
     waiting.way = way;
     must(pthread_barrier_init(&waiting.barrier, NULL, 2) == 0);
     reach_the_limit();
-    if (way == HERE) {
+    if (way < IN_A_THREAD_THAT_ENDS) {
         free_all();
     } else {
         must(pthread_create(&thread, NULL, free_in_thread, NULL) == 0);
@@ -323,6 +327,7 @@ static void what_is_freed_after_a_refusal_makes_room(void **state) {
 /* A drain asks the threads for their items by a number of the client. */
 static void refusals_in_a_row_drain_once(void **state) {
     (void)state;
+    waiting.way = HERE;
     reach_the_limit();
     uint32_t before = atomic_load(&waiting.cache->client.generation);
     for (int i = 0; i < 100; i++) {

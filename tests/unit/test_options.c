@@ -538,6 +538,20 @@ static void no_environment_is_fine(void **state) {
     assert_int_equal(in_child(load_nothing, NULL), 0);
 }
 
+/* Under memcheck the default is larger (watch.c). */
+static void set_the_quarantine(void *arg) {
+    (void)arg;
+    load_from("debug", "");
+    must(!sy_options_now.quarantine_said);
+    must(sy_set_options("quarantine=256") == 0);
+    must(sy_options_now.quarantine_said);
+}
+
+static void a_number_for_the_quarantine_is_known(void **state) {
+    (void)state;
+    assert_int_equal(in_child(set_the_quarantine, NULL), 0);
+}
+
 static void set_before_anything(void *arg) {
     (void)arg;
     sy_fake_set_option("SLABYARD", "redzone=128,check");
@@ -668,6 +682,7 @@ int main(void) {
         cmocka_unit_test(a_name_far_away_is_not_suggested),
         cmocka_unit_test(a_name_nearby_is_suggested),
         cmocka_unit_test(no_environment_is_fine),
+        cmocka_unit_test(a_number_for_the_quarantine_is_known),
         cmocka_unit_test(a_call_comes_after_the_environment),
         cmocka_unit_test(several_threads_may_load),
         cmocka_unit_test(the_start_carries_out_what_layers_above_do),
