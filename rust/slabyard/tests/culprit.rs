@@ -60,6 +60,13 @@ mod mistakes {
         black_box(());
     }
 
+    /// Sets a limit whose callback owns memory, and which stays until the process ends.
+    pub fn set_limit() {
+        let token = [1u8; 40];
+        let limit = slabyard::Limit::new().soft(1 << 40, move |_| println!("{token:?}"));
+        limit.set().unwrap();
+    }
+
     /// Makes the runtime allocate the memory that it keeps from now on.
     pub fn nothing() {
         let mut line = String::new();
@@ -122,6 +129,7 @@ fn main() {
         Some("read_after_drop") => return mistakes::read_after_drop(),
         Some("follow_after_drop") => return mistakes::follow_after_drop(),
         Some("forget_map") => return mistakes::forget_map(),
+        Some("set_limit") => return mistakes::set_limit(),
         Some("nothing") => return mistakes::nothing(),
         _ => {}
     }
@@ -144,8 +152,10 @@ fn main() {
         report.contains("1 object leaked") && report.contains("  total: 1 object, "),
         "{report}"
     );
-    let report = report_of("nothing", "leaks,leak-status=23,tools=off");
-    assert!(!report.contains("leaked"), "{report}");
+    for mistake in ["nothing", "set_limit"] {
+        let report = report_of(mistake, "leaks,leak-status=23,tools=off");
+        assert!(!report.contains("leaked"), "{report}");
+    }
     println!("reports name the culprit");
 }
 
