@@ -113,7 +113,11 @@ _Static_assert((int)REGISTERS <= (int)SY_OS_REGISTERS_MAX, "an access has room f
 typedef bool explainer(const sy_os_access *);
 
 static _Atomic(explainer *) bad_access;
-static struct sigaction before_us[2]; /* SIGSEGV, SIGBUS: written before ours is installed */
+
+/* Of SIGSEGV and SIGBUS, what there was before each of our handlers: written before it is
+ * installed. */
+static struct sigaction before_start[2], before_us[2];
+static _Atomic bool is_installed[2]; /* on_bad_access, perhaps over on_access_from_start */
 
 /* The threads whose access is being explained. This is not a thread-local variable: in a library
  * that was loaded at run time the first use of one allocates, and the thread may be within
@@ -155,7 +159,7 @@ static bool is_access(const siginfo_t *info) { return info->si_code > 0; }
 
 static void explain_signal(const siginfo_t *info, const ucontext_t *context) {
     explainer *body = atomic_load_explicit(&bad_access, memory_order_acquire);
-    if (!is_access(info)) return;
+    if (!body || !is_access(info)) return;
     int saved = errno;
     pid_t thread = own_thread();
     explained *own = explained_of(thread, false) ? NULL : explained_of(thread, true);
@@ -179,9 +183,8 @@ static void leave_to_system(int signal_number, const siginfo_t *info) {
     if (!is_access(info)) raise(signal_number);
 }
 
-static void on_bad_access(int signal_number, siginfo_t *info, void *context) {
-    const struct sigaction *before = &before_us[signal_number == SIGBUS];
-    explain_signal(info, context);
+static void pass_on(const struct sigaction *before, int signal_number, siginfo_t *info,
+                    void *context) {
     if (before->sa_handler == SIG_DFL)
         leave_to_system(signal_number, info);
     else if (before->sa_flags & SA_SIGINFO)
@@ -190,26 +193,58 @@ static void on_bad_access(int signal_number, siginfo_t *info, void *context) {
         before->sa_handler(signal_number);
 }
 
+static void on_bad_access(int signal_number, siginfo_t *info, void *context) {
+    explain_signal(info, context);
+    pass_on(&before_us[signal_number == SIGBUS], signal_number, info, context);
+}
+
+/* The program's handler may call this one, which it has replaced. If on_bad_access was installed
+ * over that handler, the access is explained already. */
+static void on_access_from_start(int signal_number, siginfo_t *info, void *context) {
+    bool second = signal_number == SIGBUS;
+    if (!atomic_load(&is_installed[second])) explain_signal(info, context);
+    pass_on(&before_start[second], signal_number, info, context);
+}
+
 /* The program's handler, which ours calls, has to find everything as it has asked for: the stack,
  * the signals that are blocked, what happens to system calls, and whether it is called once. So
  * ours is installed with the same flags and the same mask. Where there is no handler, ours runs on
  * the thread's alternate stack if there is one, because the thread's stack may be full. An ignored
  * signal is left alone: an access ends the process nevertheless, and programs that this one starts
  * ignore it too. */
-static void install(int signal_number, struct sigaction *before) {
-    if (sigaction(signal_number, NULL, before) != 0 || before->sa_handler == SIG_IGN) return;
+static void install(int signal_number, const struct sigaction *before,
+                    void (*handler)(int, siginfo_t *, void *)) {
+    if (before->sa_handler == SIG_IGN) return;
     struct sigaction ours = *before;
-    ours.sa_sigaction = on_bad_access;
+    ours.sa_sigaction = handler;
     ours.sa_flags |= SA_SIGINFO;
     if (before->sa_handler == SIG_DFL) ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigaction(signal_number, &ours, NULL);
+}
+
+static const int bad_accesses[2] = {SIGSEGV, SIGBUS};
+
+static bool is_from_start(const struct sigaction *now) {
+    return (now->sa_flags & SA_SIGINFO) && now->sa_sigaction == on_access_from_start;
+}
+
+void sy_os_expect_bad_access(void) {
+    int saved = errno;
+    for (unsigned i = 0; i < 2; i++)
+        if (sigaction(bad_accesses[i], NULL, &before_start[i]) == 0)
+            install(bad_accesses[i], &before_start[i], on_access_from_start);
+    errno = saved;
 }
 
 void sy_os_on_bad_access(bool (*body)(const sy_os_access *access)) {
     explainer *none = NULL;
     if (!atomic_compare_exchange_strong(&bad_access, &none, body)) return;
     int saved = errno;
-    install(SIGSEGV, &before_us[0]);
-    install(SIGBUS, &before_us[1]);
+    for (unsigned i = 0; i < 2; i++) {
+        if (sigaction(bad_accesses[i], NULL, &before_us[i]) != 0 || is_from_start(&before_us[i]))
+            continue;
+        atomic_store(&is_installed[i], true);
+        install(bad_accesses[i], &before_us[i], on_bad_access);
+    }
     errno = saved;
 }

@@ -305,6 +305,15 @@ typedef struct sy_os_access {
  */
 void sy_os_on_bad_access(bool (*explain)(const sy_os_access *access));
 
+/*
+ * Installs a handler that explains nothing until sy_os_on_bad_access is called. It is for the start
+ * of the process. A runtime that installs a handler only if there is none then finds this one: the
+ * Rust runtime may allocate, and so cause the call of sy_os_on_bad_access, between its look and its
+ * installation. If the program has replaced this handler when sy_os_on_bad_access is called, the
+ * program's is one that was installed before. The library makes the two calls one after the other.
+ */
+void sy_os_expect_bad_access(void);
+
 /* The address of the instruction whose access is being explained on this thread; 0: none is. */
 uintptr_t sy_os_interrupted(void);
 

@@ -84,3 +84,9 @@ void sy_access_expect_patterns(void) {
     atomic_store_explicit(&patterns, true, memory_order_relaxed);
     if (option() == SY_EXPLAIN_YES) sy_os_on_bad_access(explain_access);
 }
+
+/* If the first allocation of the process calls the functions above, it may be one of a runtime that
+ * is about to install its own handler (os.h: sy_os_expect_bad_access). */
+__attribute__((constructor(103))) static void expect_from_start(void) {
+    if (sy_options_ask_for_accesses()) sy_os_expect_bad_access();
+}

@@ -630,6 +630,17 @@ void sy_options_load(void) {
     if (help) tell_help();
 }
 
+bool sy_options_ask_for_accesses(void) {
+    const char *text = sy_os_option("SLABYARD");
+    settings asked;
+    uint64_t said = 0;
+    if (!text) return false;
+    set_initial(&asked);
+    set_all(&asked, text, &said);
+    if (asked.value[EXPLAIN] != SY_EXPLAIN_AUTO) return asked.value[EXPLAIN] == SY_EXPLAIN_YES;
+    return asked.value[GUARD] != SY_VALUE_OFF || asked.value[SAMPLE] != SY_VALUE_OFF;
+}
+
 static void tell_change(void) {
     void (*changed)(void) = atomic_load(&on_change);
     if (changed) changed();

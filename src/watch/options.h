@@ -76,6 +76,10 @@ extern SY_HIDDEN sy_options sy_options_now;
  * it holds no lock of rank SY_RANK_OPTIONS. errno is kept. */
 void sy_options_load(void);
 
+/* Whether SLABYARD asks for reports of bad accesses: by `explain`, or by guarded objects from the
+ * first allocation on. It looks at the text, and reads no options. */
+bool sy_options_ask_for_accesses(void);
+
 /* Makes `maintenance=auto` the default, as it is the drop-in malloc's. If SLABYARD or the program
  * has set the option, nothing changes. The Rust crate calls it when it serves the first allocation
  * of a program whose allocator it is; the library may have started before. */

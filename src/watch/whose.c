@@ -51,6 +51,12 @@ static bool is_kept_by_runtime(const char *name) {
     return contains(name, "std::backtrace_rs::") || contains(name, "std::io::stdio::");
 }
 
+/* A function of the crate. One of them allocates the callback of a limit, which the crate keeps as
+ * the runtime keeps its memory. */
+static sy_whose whose_in_crate(const char *name) {
+    return contains(name, "keep_for_limit") ? SY_WHOSE_RUNTIME : SY_WHOSE_OWN;
+}
+
 static bool is_of_runtime(const char *crate) {
     if (begins(crate, "std::sys::")) return contains(crate, "::thread_start");
     return begins(crate, "std::rt::lang_start") || begins(crate, "lang_start");
@@ -88,11 +94,11 @@ static sy_whose whose_in_rust(const char *name, const char *path) {
         return path ? SY_WHOSE_START : SY_WHOSE_PROGRAM;
     if (is_of_runtime(crate)) return SY_WHOSE_START;
     if (is_kept_by_runtime(name)) return SY_WHOSE_RUNTIME;
-    if (is_among(crate, own)) return SY_WHOSE_OWN;
+    if (is_among(crate, own)) return whose_in_crate(name);
     if (is_among(crate, language)) return SY_WHOSE_LANGUAGE;
     if (!path || is_path(crate)) return SY_WHOSE_PROGRAM;
     if (is_of_rust_library(path)) return SY_WHOSE_LANGUAGE;
-    return is_of_crate(path) ? SY_WHOSE_OWN : SY_WHOSE_PROGRAM;
+    return is_of_crate(path) ? whose_in_crate(name) : SY_WHOSE_PROGRAM;
 }
 
 /* ---- C and C++ ---- */

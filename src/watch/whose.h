@@ -14,7 +14,7 @@ typedef enum sy_whose {
     SY_WHOSE_PROGRAM = 'p',  /* the program's, or unknown */
     SY_WHOSE_OWN = 'o',      /* Slabyard's: the C core, slabyard.hpp, the Rust crate */
     SY_WHOSE_LANGUAGE = 'l', /* the C++ or Rust library's: containers, operator new, Box */
-    SY_WHOSE_RUNTIME = 'r',  /* Rust's runtime, for what it keeps until the process ends */
+    SY_WHOSE_RUNTIME = 'r',  /* Rust's runtime or crate, for what it keeps until the process ends */
     SY_WHOSE_START = 's',    /* Rust's runtime, around main or a thread's function */
 } sy_whose;
 

@@ -376,6 +376,84 @@ static void the_second_to_ask_changes_nothing(void **state) {
     assert_int_equal(in_child(installed_twice, NULL), 0);
 }
 
+/* ---- from the start of the process ---- */
+
+static void (*handler_of(int signal_number))(int) {
+    struct sigaction now;
+    must(sigaction(signal_number, NULL, &now) == 0);
+    return now.sa_handler;
+}
+
+/* As the Rust runtime does: it installs a handler only if there is none. */
+static void install_if_none(int signal_number) {
+    if (handler_of(signal_number) == SIG_DFL) handle_signal(signal_number, open_page, 0);
+}
+
+static void access_with_runtime(void *arg) {
+    (void)arg;
+    begin();
+    sy_os_expect_bad_access();
+    sy_os_on_bad_access(exit_told);
+    install_if_none(SIGSEGV);
+    look(shut);
+}
+
+static void a_runtime_finds_the_handler_from_the_start(void **state) {
+    (void)state;
+    int status = in_child(access_with_runtime, NULL);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == TOLD);
+}
+
+static void access_before_there_is_a_reason(void *arg) {
+    (void)arg;
+    begin();
+    sy_os_expect_bad_access();
+    look(shut);
+}
+
+static void the_handler_from_the_start_explains_nothing_alone(void **state) {
+    (void)state;
+    assert_int_equal(ended_by(in_child(access_before_there_is_a_reason, NULL)), SIGSEGV);
+}
+
+/* The program's handler has replaced the one from the start. It is called as any earlier one. */
+static void access_with_handler_between(void *arg) {
+    (void)arg;
+    begin();
+    sy_os_expect_bad_access();
+    handle_signal(SIGSEGV, check_and_exit, 0);
+    sy_os_on_bad_access(note);
+    look(shut + 5);
+}
+
+static void a_handler_after_the_start_is_kept(void **state) {
+    (void)state;
+    int status = in_child(access_with_handler_between, NULL);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == HANDLED);
+}
+
+/* `arg`: the pipe to which the explanation is written. */
+static void access_with_chain_to_the_start(void *arg) {
+    begin();
+    dup2(*(int *)arg, STDOUT_FILENO);
+    sy_os_expect_bad_access();
+    const struct sigaction later = {.sa_sigaction = call_replaced, .sa_flags = SA_SIGINFO};
+    must(sigaction(SIGSEGV, &later, &replaced) == 0);
+    sy_os_on_bad_access(tell);
+    look(shut);
+}
+
+static void a_chain_to_the_start_is_explained_once(void **state) {
+    (void)state;
+    int ends[2];
+    char text[8];
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(ended_by(in_child(access_with_chain_to_the_start, &ends[1])), SIGSEGV);
+    close(ends[1]);
+    assert_int_equal(read(ends[0], text, sizeof text), 1);
+    close(ends[0]);
+}
+
 static void access_behind_the_end_of_a_file(void *arg) {
     (void)arg;
     begin();
@@ -434,6 +512,10 @@ int main(void) {
         cmocka_unit_test(a_read_is_told_from_a_write),
         cmocka_unit_test(a_register_has_what_was_followed),
         cmocka_unit_test(the_second_to_ask_changes_nothing),
+        cmocka_unit_test(a_runtime_finds_the_handler_from_the_start),
+        cmocka_unit_test(the_handler_from_the_start_explains_nothing_alone),
+        cmocka_unit_test(a_handler_after_the_start_is_kept),
+        cmocka_unit_test(a_chain_to_the_start_is_explained_once),
         cmocka_unit_test(sigbus_is_explained_too),
         cmocka_unit_test(it_runs_on_the_stack_for_signals),
     };

@@ -552,6 +552,25 @@ static void a_number_for_the_quarantine_is_known(void **state) {
     assert_int_equal(in_child(set_the_quarantine, NULL), 0);
 }
 
+static bool asks_for_accesses(const char *text) {
+    sy_fake_set_option("SLABYARD", text);
+    return sy_options_ask_for_accesses();
+}
+
+static void ask_for_accesses(void *arg) {
+    (void)arg;
+    must(asks_for_accesses("guard=all") && asks_for_accesses("check,sample=1/50000"));
+    must(asks_for_accesses("explain") && asks_for_accesses("debug"));
+    must(!asks_for_accesses(NULL) && !asks_for_accesses("poison,chekc"));
+    must(!asks_for_accesses("guard=off") && !asks_for_accesses("guard=all,explain=no"));
+    must(is("guard", "all")); /* SLABYARD is read now, not before */
+}
+
+static void the_start_knows_whether_accesses_matter(void **state) {
+    (void)state;
+    assert_int_equal(in_child(ask_for_accesses, NULL), 0);
+}
+
 static void set_before_anything(void *arg) {
     (void)arg;
     sy_fake_set_option("SLABYARD", "redzone=128,check");
@@ -684,6 +703,7 @@ int main(void) {
         cmocka_unit_test(no_environment_is_fine),
         cmocka_unit_test(a_number_for_the_quarantine_is_known),
         cmocka_unit_test(a_call_comes_after_the_environment),
+        cmocka_unit_test(the_start_knows_whether_accesses_matter),
         cmocka_unit_test(several_threads_may_load),
         cmocka_unit_test(the_start_carries_out_what_layers_above_do),
         cmocka_unit_test(what_is_not_said_is_left_alone),

@@ -104,6 +104,10 @@ static void the_runtime_is_around_main(void **state) {
     assert_int_equal(in_rust("<std::io::stdio::Stdin>::lock", NULL), SY_WHOSE_RUNTIME);
     assert_int_equal(in_rust("std::backtrace_rs::symbolize::gimli::resolve", NULL),
                      SY_WHOSE_RUNTIME);
+    assert_int_equal(in_rust("slabyard::limit::keep_for_limit::<u8>", NULL), SY_WHOSE_RUNTIME);
+    assert_int_equal(in_rust("keep_for_limit<u8>", "/app/slabyard/src/limit.rs"), SY_WHOSE_RUNTIME);
+    assert_int_equal(in_rust("keep_for_limit<u8>", "/app/src/main.rs"), SY_WHOSE_PROGRAM);
+    assert_int_equal(in_rust("<slabyard::limit::Limit>::set", NULL), SY_WHOSE_OWN);
 }
 
 static void our_shared_library_has_its_name(void **state) {

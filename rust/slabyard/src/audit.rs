@@ -86,7 +86,7 @@ impl fmt::Display for Leak {
             return Ok(());
         };
         write!(f, ", by thread {}:", trace.thread)?;
-        trace.frames.iter().try_for_each(|it| write!(f, " {it:p}"))
+        trace.frames.iter().try_for_each(|&it| write!(f, " {it:p}"))
     }
 }
 
@@ -244,13 +244,11 @@ fn what_leaked(before: &[Group], after: &[Group]) -> String {
 }
 
 /// Runs `work`, and panics if audited objects are live after it that were allocated since it began.
-/// It counts the allocations of all threads, so do not use it in a test that runs beside others
-/// which allocate. A report of all live objects is written too, with function names and lines.
+/// It counts the allocations of all threads, so no other test may run at the same time: give the
+/// test a file of its own in `tests/`, or run `cargo test -- --test-threads=1`. A report of all live objects is written too, with function names and lines.
 ///
 /// The time of the allocation counts: if `work` replaces an object, the new one counts. The text of
 /// the panic tells, for each cache name and stack, how many more objects there are than before.
-///
-/// Turn the option `audit` on before the caches concerned are created.
 ///
 /// The option `audit` has to be on before the caches concerned are created.
 ///

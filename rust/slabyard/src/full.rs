@@ -3,6 +3,9 @@
 use core::fmt;
 
 /// There is no room. The error holds the value that could not be inserted.
+/// [`last_refusal`](crate::last_refusal) tells which limit was reached, if it was one of a cache,
+/// of a map or of the process.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Full<T>(pub T);
 
 impl<T> Full<T> {

@@ -33,6 +33,13 @@ pub struct Limit {
 
 type Callback = Box<dyn Fn(usize) + Send + Sync>;
 
+/// Makes a box that a limit keeps until the process ends. The report of leaks at exit knows the
+/// name of this function, and leaves such boxes out (src/watch/whose.c).
+#[inline(never)]
+fn keep_for_limit<T>(value: T) -> Box<T> {
+    Box::new(value)
+}
+
 impl Limit {
     /// No limit.
     pub const fn new() -> Self {
@@ -45,6 +52,12 @@ impl Limit {
 
     /// The hard limit. If an allocation would exceed it, free memory is collected and the callback,
     /// if set, is called. If this does not help, the allocation is refused. 0: no limit.
+    ///
+    /// If [`Slabyard`](crate::Slabyard) is the global allocator, a refused allocation of a `Box`, a
+    /// `Vec` or a `String` ends the process, as `std` does whenever there is no memory. Refuse work
+    /// before that: by limits of caches and maps, whose `try_insert` returns the value; by
+    /// `try_reserve` for large buffers; or in the callback of [`soft`](Self::soft), with a soft
+    /// limit some MiB below the hard one.
     pub fn hard(self, bytes: usize) -> Self {
         Limit {
             hard: bytes,
@@ -59,7 +72,7 @@ impl Limit {
     pub fn soft(self, bytes: usize, callback: impl Fn(usize) + Send + Sync + 'static) -> Self {
         Limit {
             soft: bytes,
-            callback: Some(Box::new(callback)),
+            callback: Some(keep_for_limit(callback)),
             ..self
         }
     }
@@ -80,7 +93,7 @@ impl Limit {
         };
         let new = callback.map_or(null_mut(), |callback| {
             let next = null_mut();
-            Box::into_raw(Box::new(Set { callback, next }))
+            Box::into_raw(keep_for_limit(Set { callback, next }))
         });
         let setting = Setting::begin();
         let old = CURRENT.swap(new, Ordering::SeqCst);

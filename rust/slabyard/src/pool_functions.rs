@@ -62,6 +62,14 @@ macro_rules! pool_functions {
             }
         }
 
+        /// As [`unbounded`](Self::unbounded).
+        impl<$($generics)*> Default for $pool {
+            #[track_caller]
+            fn default() -> Self {
+                Self::unbounded()
+            }
+        }
+
         impl<$($generics)*> $pool {
             /// Starts the settings of a pool with options.
             pub fn builder() -> $crate::PoolBuilder<Self> {

@@ -19,6 +19,7 @@
 //! - *A value stays* for the next owner. So the cache is invariant in `T`: a value of a type with a
 //!   shorter lifetime, or of a function type that requires more, cannot be left for others.
 
+use core::borrow::{Borrow, BorrowMut};
 use core::ffi::{c_int, c_void};
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
@@ -251,6 +252,30 @@ impl<T: Recycle> DerefMut for RecycleBox<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as in deref.
         unsafe { self.object.as_mut().as_mut().unwrap_unchecked() }
+    }
+}
+
+impl<T: Recycle> AsRef<T> for RecycleBox<'_, T> {
+    fn as_ref(&self) -> &T {
+        self
+    }
+}
+
+impl<T: Recycle> AsMut<T> for RecycleBox<'_, T> {
+    fn as_mut(&mut self) -> &mut T {
+        self
+    }
+}
+
+impl<T: Recycle> Borrow<T> for RecycleBox<'_, T> {
+    fn borrow(&self) -> &T {
+        self
+    }
+}
+
+impl<T: Recycle> BorrowMut<T> for RecycleBox<'_, T> {
+    fn borrow_mut(&mut self) -> &mut T {
+        self
     }
 }
 

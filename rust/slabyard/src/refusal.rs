@@ -65,3 +65,5 @@ impl fmt::Display for Refusal {
         })
     }
 }
+
+impl core::error::Error for Refusal {}

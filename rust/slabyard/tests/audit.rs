@@ -46,7 +46,10 @@ fn leaks_by_stack(held: &Cache<[u64; 4]>) {
     assert!(leaks[0].oldest_ns >= leaks[0].newest_ns);
     let text = leaks[0].to_string();
     let start = "3 objects of \"held\", 96 bytes, by thread ";
-    assert!(text.starts_with(start) && text.contains(" 0x"), "{text}");
+    let frames = leaks[0].allocated.unwrap().frames.iter();
+    let frames: String = frames.map(|it| format!(" 0x{:x}", it.addr())).collect();
+    assert!(text.starts_with(start), "{text}");
+    assert!(text.ends_with(&format!(":{frames}")), "{text}");
     assert!(audit::leaks(Which::Live)
         .unwrap()
         .iter()

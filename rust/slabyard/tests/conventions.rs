@@ -1,11 +1,16 @@
 //! What users of `std`'s and slotmap's collections expect: traits of collections, entries, parts of
 //! guards, boxes of trait objects, functions without an import.
 
-use slabyard::handle::Entry;
+use slabyard::handle::{Entry, NoKey};
 use slabyard::{
-    Cache, CacheBox, DefaultKey, DynBox, HandleMap, Limit, LocalHandleMap, RcPool, Ref, RefMut,
-    SecondaryMap, SparseSecondaryMap,
+    BytePool, Cache, CacheBox, Counted, DefaultKey, DynBox, Full, HandleMap, Limit, LocalHandleMap,
+    Pool, RawKey, RcPool, RecycleCache, Ref, RefMut, Refusal, SecondaryMap, SparseSecondaryMap,
+    StaticBox, StaticCache,
 };
+use std::borrow::Borrow;
+use std::error::Error;
+use std::future::Future;
+use std::io::Write;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::rc::Rc;
 
@@ -113,6 +118,9 @@ impl Shape for Unit {
 slabyard::static_cache! {
     struct Units: Unit;
     pub struct Numbers: u64 => limit(1).exact();
+    struct Owners: Counted<u64> => limit(1).exact();
+    struct Defaults: Vec<u8>;
+    struct Drawn: Square;
 }
 
 #[test]
@@ -172,6 +180,114 @@ fn a_static_cache_needs_no_import() {
     );
     drop(number);
     Numbers::trim();
+}
+
+#[test]
+fn the_type_of_a_static_box_need_not_be_named() {
+    let shape: DynBox<dyn Shape> =
+        StaticBox::into_dyn(Drawn::insert(Square(3, Default::default())), |it| it as _);
+    assert_eq!((shape.area(), Drawn::in_use()), (9, 1));
+    drop(shape);
+    assert_eq!(Drawn::in_use(), 0);
+}
+
+#[test]
+fn a_static_cache_has_the_insertions_of_a_cache() {
+    assert_eq!(*Defaults::insert_with(|| vec![1]), [1]);
+    let first = Owners::try_insert_arc(1).unwrap();
+    assert_eq!(
+        (*first, Owners::try_insert_arc(2).err()),
+        (1, Some(Full(2)))
+    );
+    let mut made: StaticBox<Defaults> = Default::default();
+    made.write_all(b"ab").unwrap();
+    assert_eq!(*made, b"ab");
+}
+
+fn poll<F: Future + Unpin>(mut future: F) -> F::Output {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    match std::pin::Pin::new(&mut future).poll(&mut context) {
+        std::task::Poll::Ready(output) => output,
+        std::task::Poll::Pending => panic!("not ready"),
+    }
+}
+
+#[test]
+fn boxes_are_what_their_objects_are() {
+    let (counts, lines, refusals) = (Cache::new("count"), Cache::new("line"), Cache::new("error"));
+    let mut count = counts.insert(1..4);
+    assert_eq!((count.next(), count.size_hint()), (Some(1), (2, Some(2))));
+    let mut count: DynBox<dyn Iterator<Item = i32>> = CacheBox::into_dyn(count, |it| it as _);
+    assert_eq!((count.nth(1), count.next()), (Some(3), None));
+
+    let mut line = lines.insert(Vec::new());
+    line.write_all(b"a").unwrap();
+    let mut line: DynBox<dyn Write> = CacheBox::into_dyn(line, |it| it as _);
+    assert!(line.write_all(b"b").is_ok() && line.flush().is_ok());
+
+    let refusal = refusals.insert(Refusal::System);
+    let told: &dyn Error = &refusal;
+    assert!(told.source().is_none() && told.to_string() == "the system gave no memory");
+    let refusal: DynBox<dyn Error> = CacheBox::into_dyn(refusal, |it| it as _);
+    let told: &dyn Error = &refusal;
+    assert_eq!(told.to_string(), "the system gave no memory");
+
+    let futures = Cache::new("future");
+    let ready = futures.insert(std::future::ready(5));
+    let ready: DynBox<dyn Future<Output = i32> + Unpin> = CacheBox::into_dyn(ready, |it| it as _);
+    assert_eq!(poll(ready), 5);
+
+    let lists = Cache::new("list");
+    let mut list: DynBox<[u8]> = CacheBox::into_dyn(lists.insert([1, 2]), |it| &mut it[..]);
+    list.as_mut()[0] = 3;
+    assert_eq!(list.as_ref(), [3, 2]);
+
+    let buffers = RecycleCache::<String>::new("buffer");
+    let mut buffer = buffers.get();
+    buffer.as_mut().push('x');
+    let (one, other): (&String, &String) = (buffer.as_ref(), buffer.borrow());
+    assert_eq!((one.as_str(), other.as_str()), ("x", "x"));
+}
+
+#[test]
+fn raw_keys_are_numbers() {
+    let key = RawKey::new(7, 3).unwrap();
+    assert_eq!(
+        (key.to_string(), format!("{key:#x}")),
+        ("7v3".into(), "0x300000007".into())
+    );
+    assert_eq!(RawKey::try_from(u64::from(key)), Ok(key));
+    let refused: NoKey = RawKey::try_from(7).unwrap_err();
+    assert_eq!(refused.to_string(), "no key has these bits");
+}
+
+#[test]
+fn equal_maps_have_equal_values_for_equal_keys() {
+    let map: LocalHandleMap<u8> = (0..3).collect();
+    let mut other = map.clone();
+    assert!(map == other);
+    let first = other.keys().next().unwrap();
+    other[first] = 9;
+    assert!(map != other);
+    other.remove(first);
+    assert!(map != other);
+}
+
+#[test]
+fn pools_have_a_default_without_a_bound() {
+    let (pool, bytes, shared) = (
+        Pool::<u8>::default(),
+        BytePool::<8>::default(),
+        RcPool::<u8>::default(),
+    );
+    assert_eq!(
+        (
+            *pool.insert(1),
+            *bytes.insert(2u8),
+            *shared.insert(3).borrow()
+        ),
+        (1, 2, 3)
+    );
 }
 
 const _: Limit = Limit::new();

@@ -34,9 +34,37 @@ mod mistakes {
     }
 
     #[inline(never)]
+    pub fn read_after_drop() {
+        let numbers = Box::into_raw(black_box(Box::new([5u64; 6])));
+        // SAFETY: none: this is the misuse.
+        unsafe {
+            drop(Box::from_raw(numbers));
+            println!("{}", (*black_box(numbers))[2]);
+        }
+    }
+
+    #[inline(never)]
+    pub fn follow_after_drop() {
+        let outer = Box::into_raw(black_box(Box::new(Box::new(5u8))));
+        // SAFETY: none: this is the misuse.
+        unsafe {
+            let inner: *mut *const u8 = outer.cast();
+            drop(Box::from_raw(outer));
+            println!("{}", black_box(inner).read().read_volatile());
+        }
+    }
+
+    #[inline(never)]
     pub fn forget_map() {
         std::mem::forget(black_box(HashMap::from([(1, 2)])));
         black_box(());
+    }
+
+    /// Sets a limit whose callback owns memory, and which stays until the process ends.
+    pub fn set_limit() {
+        let token = [1u8; 40];
+        let limit = slabyard::Limit::new().soft(1 << 40, move |_| println!("{token:?}"));
+        limit.set().unwrap();
     }
 
     /// Makes the runtime allocate the memory that it keeps from now on.
@@ -98,7 +126,10 @@ fn main() {
     match std::env::args().nth(1).as_deref() {
         Some("drop_twice") => return mistakes::drop_twice(),
         Some("drop_twice_from_cache") => return mistakes::drop_twice_from_cache(),
+        Some("read_after_drop") => return mistakes::read_after_drop(),
+        Some("follow_after_drop") => return mistakes::follow_after_drop(),
         Some("forget_map") => return mistakes::forget_map(),
+        Some("set_limit") => return mistakes::set_limit(),
         Some("nothing") => return mistakes::nothing(),
         _ => {}
     }
@@ -106,14 +137,25 @@ fn main() {
         let report = report_of(mistake, "audit,tools=off");
         is_told_of(&report, &format!("culprit::mistakes::{mistake}"), 3);
     }
+    // The runtime's own handler of SIGSEGV does not replace the one that writes these reports.
+    for options in ["guard=all,tools=off", "guard=1/1,explain,tools=off"] {
+        let report = report_of("read_after_drop", options);
+        assert!(report.contains("read after free (guard page)"), "{report}");
+        is_told_of(&report, "culprit::mistakes::read_after_drop", 3);
+    }
+    let report = report_of("follow_after_drop", "poison,explain,tools=off");
+    assert!(report.contains("0xdeadbeefdeadbeef"), "{report}");
+    is_told_of(&report, "culprit::mistakes::follow_after_drop", 1);
     let report = report_of("forget_map", "leaks,tools=off");
     is_told_of(&report, "culprit::mistakes::forget_map", 1);
     assert!(
         report.contains("1 object leaked") && report.contains("  total: 1 object, "),
         "{report}"
     );
-    let report = report_of("nothing", "leaks,leak-status=23,tools=off");
-    assert!(!report.contains("leaked"), "{report}");
+    for mistake in ["nothing", "set_limit"] {
+        let report = report_of(mistake, "leaks,leak-status=23,tools=off");
+        assert!(!report.contains("leaked"), "{report}");
+    }
     println!("reports name the culprit");
 }
 

@@ -9,7 +9,7 @@ use core::ops::{Deref, DerefMut};
 use core::pin::Pin;
 use core::ptr::NonNull;
 use core::task::{Context, Poll};
-use core::{cmp, fmt};
+use core::{cmp, error, fmt};
 
 use super::{no_room, Cache, CacheHome, CacheVacant};
 use crate::Full;
@@ -291,6 +291,39 @@ where
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         Pin::new(&mut **self).poll(context)
+    }
+}
+
+impl<I: Iterator, H: CacheHome<I>> Iterator for ObjectBox<I, H> {
+    type Item = I::Item;
+
+    fn next(&mut self) -> Option<I::Item> {
+        (**self).next()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (**self).size_hint()
+    }
+
+    fn nth(&mut self, n: usize) -> Option<I::Item> {
+        (**self).nth(n)
+    }
+}
+
+impl<T: error::Error, H: CacheHome<T>> error::Error for ObjectBox<T, H> {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        (**self).source()
+    }
+}
+
+#[cfg(feature = "std")]
+impl<T: std::io::Write, H: CacheHome<T>> std::io::Write for ObjectBox<T, H> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        (**self).write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        (**self).flush()
     }
 }
 

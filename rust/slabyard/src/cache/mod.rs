@@ -63,6 +63,10 @@ pub unsafe trait CacheHome<T>: Copy {
     /// # Safety
     /// The memory was taken from this home, was not given back, and is not used again.
     unsafe fn give(self, object: NonNull<T>);
+
+    /// The cache behind the home, which exists if an object was taken from it.
+    #[doc(hidden)]
+    fn cache_of_object(self) -> raw::RawCache;
 }
 
 /// A cache of objects of type `T`: any thread allocates, any thread frees.
@@ -193,11 +197,6 @@ impl<T> Cache<T> {
         CacheStats::of(self.owned.0)
     }
 
-    #[inline]
-    pub(crate) fn raw(&self) -> raw::RawCache {
-        self.owned.0
-    }
-
     #[cfg(not(miri))]
     pub(crate) fn as_sys(&self) -> *mut slabyard_sys::sy_cache {
         self.owned.0.pointer.as_ptr()
@@ -236,6 +235,11 @@ unsafe impl<T> CacheHome<T> for &Cache<T> {
     unsafe fn give(self, object: NonNull<T>) {
         // SAFETY: as the caller says.
         unsafe { self.owned.0.give(object.cast()) }
+    }
+
+    #[inline]
+    fn cache_of_object(self) -> raw::RawCache {
+        self.owned.0
     }
 }
 

@@ -8,7 +8,7 @@ use core::ptr::{null_mut, NonNull};
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use super::shared::ObjectWeak;
-use super::{CacheBuilder, CacheHome, CacheVacant};
+use super::{no_room, CacheBuilder, CacheHome, CacheVacant};
 use crate::raw::cache::{self as raw, Opaque, RawCache};
 use crate::{CacheStats, Counted, Full, ObjectArc, ObjectBox};
 
@@ -105,6 +105,21 @@ pub unsafe trait StaticCache: Copy {
         ObjectBox::try_new_in(value, Self::NAME)
     }
 
+    /// Puts the value that the function returns into the cache. If the function panics, the cache
+    /// stays unchanged. The value may be on the stack first, as with
+    /// [`Cache::insert_with`](crate::Cache::insert_with).
+    ///
+    /// # Panics
+    /// As [`insert`](StaticCache::insert).
+    #[inline]
+    #[track_caller]
+    fn insert_with(make: impl FnOnce() -> Self::Object) -> StaticBox<Self> {
+        match Self::claim() {
+            Some(vacant) => vacant.write_with(make),
+            None => no_room::<Self::Object>(),
+        }
+    }
+
     /// Claims a slot for one object, which the caller then writes in place. `None`: there is no
     /// room.
     #[inline]
@@ -123,6 +138,16 @@ pub unsafe trait StaticCache: Copy {
         Self: StaticCache<Object = Counted<T>>,
     {
         ObjectArc::new_in(value, Self::NAME)
+    }
+
+    /// Puts a value into the cache and returns its first owner. If there is no room, the value is
+    /// returned.
+    #[inline]
+    fn try_insert_arc<T>(value: T) -> Result<ObjectArc<T, Self>, Full<T>>
+    where
+        Self: StaticCache<Object = Counted<T>>,
+    {
+        ObjectArc::try_new_in(value, Self::NAME)
     }
 
     /// Creates the cache if it does not exist yet. False: there is no memory.
@@ -155,6 +180,14 @@ pub unsafe trait StaticCache: Copy {
 
 /// Owns an object of a static cache. It takes 8 bytes, also in an `Option`.
 pub type StaticBox<C> = ObjectBox<<C as StaticCache>::Object, C>;
+
+/// In the cache that the type of the box names.
+impl<T: Default, C: StaticCache<Object = T>> Default for ObjectBox<T, C> {
+    #[track_caller]
+    fn default() -> Self {
+        C::insert(T::default())
+    }
+}
 
 /// Owns an object of a static cache of [`Counted`] values together with other owners.
 pub type StaticArc<T, C> = ObjectArc<T, C>;
@@ -198,11 +231,16 @@ unsafe impl<C: StaticCache<Object = T>, T> CacheHome<T> for C {
             }
         }
     }
+
+    #[inline]
+    fn cache_of_object(self) -> RawCache {
+        C::state().of_object()
+    }
 }
 
 /// Declares caches for the whole program. Each is named by a type that implements [`StaticCache`],
 /// and that has the functions of this trait itself: so the trait need not be imported, except for
-/// `insert_arc` and in code that is generic over caches. Settings of a [`CacheBuilder`] may follow
+/// `insert_arc` and `try_insert_arc`, and in code that is generic over caches. Settings of a [`CacheBuilder`] may follow
 /// after `=>`.
 ///
 /// ```
@@ -244,6 +282,16 @@ macro_rules! static_cache {
                 value: $object,
             ) -> ::core::result::Result<$crate::StaticBox<Self>, $crate::Full<$object>> {
                 <Self as $crate::StaticCache>::try_insert(value)
+            }
+
+            /// Puts the value that the function returns into the cache. It panics if the limit of
+            /// the cache is reached.
+            #[inline]
+            #[track_caller]
+            $visible fn insert_with(
+                make: impl ::core::ops::FnOnce() -> $object,
+            ) -> $crate::StaticBox<Self> {
+                <Self as $crate::StaticCache>::insert_with(make)
             }
 
             /// Claims a slot for one object, which the caller then writes in place. `None`: there

@@ -1,20 +1,22 @@
 //! [`DynBox`]: the owner of an object of a cache whose type is not named, such as a trait object.
 
-use core::fmt;
+use core::future::Future;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::pin::Pin;
 use core::ptr::NonNull;
+use core::task::{Context, Poll};
+use core::{error, fmt};
 
-use super::statics::{StaticBox, StaticCache};
 use crate::raw::cache::RawCache;
-use crate::{CacheBox, ObjectBox};
+use crate::{CacheHome, ObjectBox};
 
 /// Owns an object of a cache as a `U`: a trait object, or a slice of an array. It is for lists of
 /// objects that lie in different caches and have a trait in common.
 ///
-/// [`CacheBox::into_dyn`](ObjectBox::into_dyn) makes it of a box. It takes four words. As with a
-/// box, dropping it drops the object and frees its memory.
+/// [`ObjectBox::into_dyn`] makes it of a box. It takes four words. As with a box, dropping it drops
+/// the object and frees its memory. A `DynBox<dyn Fn()>` is called as `(*it)()`, because only
+/// `std`'s boxes can implement `Fn` on stable Rust.
 ///
 /// ```
 /// use slabyard::{Cache, CacheBox, DynBox};
@@ -59,7 +61,7 @@ fn whole<T, U: ?Sized>(object: &mut T, as_dyn: impl FnOnce(&mut T) -> &mut U) ->
     NonNull::from(found)
 }
 
-impl<'c, T> CacheBox<'c, T> {
+impl<T, H: CacheHome<T>> ObjectBox<T, H> {
     /// Makes the box one of a type that is not sized. The function is `|it| it as _`, which converts the
     /// reference, and so chooses the type. The object does not move.
     ///
@@ -67,38 +69,18 @@ impl<'c, T> CacheBox<'c, T> {
     /// If the function returns something else than the whole object.
     #[inline]
     #[track_caller]
-    pub fn into_dyn<U: ?Sized>(
+    pub fn into_dyn<'c, U: ?Sized>(
         mut this: Self,
         as_dyn: impl FnOnce(&mut T) -> &mut U,
-    ) -> DynBox<'c, U> {
+    ) -> DynBox<'c, U>
+    where
+        H: 'c,
+    {
         let object = whole(&mut *this, as_dyn);
         let (_, home) = ObjectBox::into_raw(this);
         DynBox {
             object,
-            cache: home.raw(),
-            owned: PhantomData,
-            borrows: PhantomData,
-        }
-    }
-}
-
-impl<C: StaticCache> StaticBox<C> {
-    /// Makes the box one of a type that is not sized; see [`CacheBox::into_dyn`].
-    ///
-    /// # Panics
-    /// As for a [`CacheBox`].
-    #[inline]
-    #[track_caller]
-    pub fn into_dyn<U: ?Sized>(
-        mut this: Self,
-        as_dyn: impl FnOnce(&mut C::Object) -> &mut U,
-    ) -> DynBox<'static, U> {
-        let object = whole(&mut *this, as_dyn);
-        let cache = C::state().of_object();
-        core::mem::forget(this);
-        DynBox {
-            object,
-            cache,
+            cache: home.cache_of_object(),
             owned: PhantomData,
             borrows: PhantomData,
         }
@@ -161,5 +143,58 @@ impl<U: ?Sized + fmt::Debug> fmt::Debug for DynBox<'_, U> {
 impl<U: ?Sized + fmt::Display> fmt::Display for DynBox<'_, U> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
+    }
+}
+
+impl<U: ?Sized> AsRef<U> for DynBox<'_, U> {
+    fn as_ref(&self) -> &U {
+        self
+    }
+}
+
+impl<U: ?Sized> AsMut<U> for DynBox<'_, U> {
+    fn as_mut(&mut self) -> &mut U {
+        self
+    }
+}
+
+impl<U: ?Sized + Future + Unpin> Future for DynBox<'_, U> {
+    type Output = U::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<U::Output> {
+        Pin::new(&mut **self).poll(context)
+    }
+}
+
+impl<U: ?Sized + Iterator> Iterator for DynBox<'_, U> {
+    type Item = U::Item;
+
+    fn next(&mut self) -> Option<U::Item> {
+        (**self).next()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (**self).size_hint()
+    }
+
+    fn nth(&mut self, n: usize) -> Option<U::Item> {
+        (**self).nth(n)
+    }
+}
+
+impl<U: ?Sized + error::Error> error::Error for DynBox<'_, U> {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        (**self).source()
+    }
+}
+
+#[cfg(feature = "std")]
+impl<U: ?Sized + std::io::Write> std::io::Write for DynBox<'_, U> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        (**self).write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        (**self).flush()
     }
 }

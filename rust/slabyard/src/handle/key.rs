@@ -91,6 +91,50 @@ impl fmt::Debug for RawKey {
     }
 }
 
+/// As [`Debug`](fmt::Debug): ordinal, `v`, generation.
+impl fmt::Display for RawKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// The bits.
+impl fmt::LowerHex for RawKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::LowerHex::fmt(&self.0, f)
+    }
+}
+
+impl From<RawKey> for u64 {
+    #[inline]
+    fn from(key: RawKey) -> Self {
+        key.to_bits()
+    }
+}
+
+/// As [`RawKey::from_bits`].
+impl TryFrom<u64> for RawKey {
+    type Error = NoKey;
+
+    #[inline]
+    fn try_from(bits: u64) -> Result<Self, NoKey> {
+        Self::from_bits(bits).ok_or(NoKey)
+    }
+}
+
+/// No key has these bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct NoKey;
+
+impl fmt::Display for NoKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no key has these bits")
+    }
+}
+
+impl core::error::Error for NoKey {}
+
 /// A type of keys: [`DefaultKey`], or a type made by [`new_key_type!`](crate::new_key_type). With a
 /// key type of its own, the keys of one map cannot be used with another by mistake.
 ///

@@ -93,7 +93,7 @@ fn no_memory(error: &dyn core::fmt::Display) -> ! {
 pub use builder::HandleMapBuilder;
 pub use entry::VacantEntry;
 pub use guard::{MappedRef, OwnedRef, Ref};
-pub use key::{DefaultKey, Key, RawKey};
+pub use key::{DefaultKey, Key, NoKey, RawKey};
 pub use local::{
     Drain as LocalDrain, IntoIter as LocalIntoIter, Iter as LocalIter, IterMut as LocalIterMut,
     Keys as LocalKeys, LocalHandleMap, LocalVacantEntry, Values as LocalValues,

@@ -30,7 +30,7 @@ pub(crate) struct Config<'n> {
 
 /// A cache that was created. The code that created it decides when it is destroyed.
 #[derive(Clone, Copy)]
-pub(crate) struct RawCache {
+pub struct RawCache {
     pub(crate) pointer: NonNull<Opaque>,
     pub(crate) offset: usize,
 }

@@ -401,6 +401,18 @@ impl<T: Clone, K: Key> Clone for LocalHandleMap<T, K> {
     }
 }
 
+/// Whether both have values for the same keys, and equal ones.
+impl<T: PartialEq, K: Key> PartialEq for LocalHandleMap<T, K> {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len()
+            && self
+                .iter()
+                .all(|(key, value)| other.get(key) == Some(value))
+    }
+}
+
+impl<T: Eq, K: Key> Eq for LocalHandleMap<T, K> {}
+
 impl<T: fmt::Debug, K: Key> fmt::Debug for LocalHandleMap<T, K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.iter()).finish()
