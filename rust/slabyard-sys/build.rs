@@ -49,6 +49,16 @@ fn build_of(core: &Path, include: &Path) -> cc::Build {
     build
 }
 
+/// Links what the C code needs and a program without `std` lacks: the C library, and the functions
+/// of libgcc that unwind the stack.
+fn link_what_std_links() {
+    let of_target = |name: &str| std::env::var(format!("CARGO_CFG_TARGET_{name}"));
+    let is_static = of_target("FEATURE").is_ok_and(|features| features.contains("crt-static"));
+    let unwinder = if is_static { "gcc_eh" } else { "gcc_s" };
+    println!("cargo::rustc-link-lib={unwinder}");
+    println!("cargo::rustc-link-lib=c");
+}
+
 fn main() {
     let here = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
     // These are links in the repository, and folders in the packaged crate.
@@ -74,6 +84,10 @@ fn main() {
     }
     build.objects(framed.compile_intermediates());
     build.compile("slabyard");
+    let is_gnu = std::env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|libc| libc == "gnu");
+    if is_gnu && std::env::var_os("CARGO_FEATURE_STD").is_none() {
+        link_what_std_links();
+    }
 
     let output = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo"));
     println!("cargo::metadata=include={}", include.display());
