@@ -80,7 +80,7 @@
 //! | `dlopen` | for a plug-in (`cdylib`): takes no static thread-local storage, of which a process has room for one plug-in; the fast paths of caches and maps are calls |
 //! | `checked` | pools check each free in release builds too, if `SLABYARD=check` is set |
 //!
-//! Without `std`, the crate needs `alloc` and the C library. It is built from C sources with `cc`.
+//! Without `std`, the crate needs `alloc`, the C library and libgcc, and links both. It is built from C sources with `cc`.
 //! It needs Linux and Rust 1.85 or newer.
 //!
 //! # When something is wrong
