@@ -11,6 +11,10 @@ use core::fmt;
 /// `name=value`, separated by commas. Options about the layout of objects are read when a cache is
 /// created, and for the heap at its first use, so set them first. Any thread may call this.
 ///
+/// In a program whose global allocator is [`Slabyard`](crate::Slabyard), `std` allocates before
+/// `main`. So a call in `main` comes too late for the size classes of these allocations. Set such
+/// options, as `guard=all`, in the environment.
+///
 /// ```
 /// slabyard::set_options("poison,quarantine=100")?;
 /// assert_eq!(slabyard::get_option("quarantine").as_deref(), Some("100"));
