@@ -80,8 +80,11 @@
 //! | `dlopen` | for a plug-in (`cdylib`): takes no static thread-local storage, of which a process has room for one plug-in; the fast paths of caches and maps are calls |
 //! | `checked` | pools check each free in release builds too, if `SLABYARD=check` is set |
 //!
-//! Without `std`, the crate needs `alloc`, the C library and libgcc, and links both. It is built from C sources with `cc`.
-//! It needs Linux and Rust 1.85 or newer.
+//! Without `std`, the crate needs `alloc`, the C library and libgcc, and links both. Panics have to
+//! abort (`panic = "abort"` in the profiles). The program then defines its panic handler, an empty
+//! `extern "C" fn rust_eh_personality()`, and `main` as the C library calls it:
+//! `tests/no_std/program.rs` is such a program. The crate is built from C sources with `cc`. It
+//! needs Linux and Rust 1.85 or newer.
 //!
 //! # When something is wrong
 //!

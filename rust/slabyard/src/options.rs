@@ -9,10 +9,12 @@ use core::fmt;
 
 /// Sets options, written as in the environment variable `SLABYARD`: a list of `name` or
 /// `name=value`, separated by commas. Options about the layout of objects are read when a cache is
-/// created, and for a size of the heap when it is first allocated, so set them first. If
-/// [`Slabyard`](crate::Slabyard) is the global allocator, `std` allocates before `main`: the sizes
-/// that it has used keep their layout. The environment variable holds for all. Any thread may call
-/// this.
+/// created, and for a size of the heap when it is first allocated, so set them first. Any thread
+/// may call this.
+///
+/// In a program whose global allocator is [`Slabyard`](crate::Slabyard), `std` allocates before
+/// `main`. So a call in `main` comes too late for the size classes of these allocations. Set such
+/// options, as `guard=all`, in the environment.
 ///
 /// ```
 /// slabyard::set_options("poison,quarantine=100")?;

@@ -1,5 +1,5 @@
-//! A program without `std` links and runs with no more than its `Cargo.toml` and `program.rs` here:
-//! the crate links the C library and libgcc, of which its C code needs functions.
+//! A program without `std` links and runs with no more than this `Cargo.toml` and `program.rs`: the
+//! crate links the C library and libgcc, of which its C code needs functions.
 #![cfg(not(miri))]
 
 use std::fs;

@@ -16,6 +16,8 @@ use crate::raw::handle::Cache;
 /// key becomes stale meanwhile. If the value was removed, the thread that drops the last guard
 /// drops the value.
 ///
+/// The borrow of a value of an [`RcPool`](crate::RcPool) is a [`slabyard::Ref`](crate::Ref).
+///
 /// At most 64,512 guards of one value may exist at a time; walks of the map can get 1,023 more.
 /// [`HandleMap::get`] and `clone` panic if there are as many, [`HandleMap::try_get`] does not.
 ///

@@ -29,6 +29,8 @@ impl fmt::Display for Borrowed {
 impl core::error::Error for Borrowed {}
 
 /// A borrow of a value for reading. While it exists, the value cannot be borrowed for writing.
+///
+/// The guard of a value in a [`HandleMap`](crate::HandleMap) is a [`handle::Ref`](crate::handle::Ref).
 pub struct Ref<'b, T: ?Sized> {
     value: NonNull<T>,
     borrows: Reader<'b>,
