@@ -305,8 +305,8 @@ template <class T> class cache {
     /** Owns an object, and destroys it with its slot. */
     using unique = std::unique_ptr<T, deleter>;
 
-    /** name: copied, for reports. limit: of live objects; 0: none. flags: SY_COLOUR, SY_CHECKED
-     * ... */
+    /** name: copied, for reports. limit: of live objects; 0: none. flags: as in sy_cache_config,
+     * such as SY_EPOCHS or SY_LIMIT_EXACT. */
     explicit cache(const char *name = nullptr, std::size_t limit = 0, unsigned flags = 0)
         : cache_(detail::create_cache<T>(name, limit, flags)) {}
 
