@@ -603,17 +603,17 @@ fn compare(args: &CompareArgs) -> Result<u8> {
     let mut runs = None;
     if !args.command.is_empty() {
         let recorded = record_to(&file, args.measure.force, &args.command)?;
-        if let Some(code) = wanted_to_end(&recorded, &file) {
+        let passed_on = recorded.ended.passed_on;
+        if let Some(code) = passed_on.and_then(|signal| must_end(signal, &file)) {
             return Ok(code);
         }
         runs = and_run.then(|| run_as_well(args, &recorded.ended));
     }
-    if let Some(Ok(RealRuns {
-        interrupted: Some(signal @ (libc::SIGTERM | libc::SIGHUP)),
-        ..
-    })) = runs
-    {
-        return Ok((128 + signal) as u8);
+    let ended_runs = runs
+        .as_ref()
+        .and_then(|runs| runs.as_ref().ok()?.interrupted);
+    if let Some(code) = ended_runs.and_then(|signal| must_end(signal, &file)) {
+        return Ok(code);
     }
     let report = measure_file(&file, &wanted, &args.measure, runs)?;
     ui::print(&table::render(&report))?;
@@ -658,9 +658,11 @@ fn run_as_well(args: &CompareArgs, recorded: &Ended) -> Result<RealRuns> {
         all.len(),
         run::seconds(within.max(recorded.usage.wall * (all.len() * (rounds + 1)) as u32))
     ));
+    // A user who gives the number of rounds wants no more of them.
+    let by_itself = args.measure.repeats.is_none().then_some(RUNS_PRECISION);
     let plan = real::Plan {
         rounds,
-        precision: Some(args.measure.precision.unwrap_or(RUNS_PRECISION)),
+        precision: args.measure.precision.or(by_itself),
         within,
         same_output: args.same_output,
         keep: args.keep.clone(),
@@ -681,10 +683,9 @@ fn may_keep(args: &CompareArgs) -> Result<()> {
     })
 }
 
-/// The exit status if a signal ended the recording. After an interrupt (Ctrl-C) the user still
-/// wants the figures; after other signals the tool must end.
-fn wanted_to_end(recorded: &Recorded, file: &Path) -> Option<u8> {
-    let signal = recorded.ended.passed_on?;
+/// The exit status if the tool received this signal and must end. After an interrupt (Ctrl-C) the
+/// user still wants the figures.
+fn must_end(signal: i32, file: &Path) -> Option<u8> {
     if signal != libc::SIGTERM && signal != libc::SIGHUP {
         return None;
     }

@@ -48,8 +48,8 @@ pub struct Ended {
     pub passed_on: Option<i32>,
     /// The last signal that the tool received, including those from the terminal.
     pub signalled: Option<i32>,
-    /// The processes that it left behind and that the tool does not wait for any longer.
-    pub left: Vec<u32>,
+    /// Whether processes that it left behind still run, since a signal has ended the wait for them.
+    pub leaves_others: bool,
     pub usage: Usage,
 }
 
@@ -244,8 +244,7 @@ pub fn run(
             Some((signal, by_terminal)) => {
                 signalled = Some(signal);
                 if run.ended.is_some() {
-                    let left = children();
-                    return Ok(run.result(passed_on, signalled, left));
+                    return Ok(run.result(passed_on, signalled, true));
                 }
                 // The program receives signals from the terminal itself.
                 if !by_terminal {
@@ -261,7 +260,7 @@ pub fn run(
                     Err(error) => bail!("cannot wait for {program}: {error}"),
                 };
                 if is_over {
-                    return Ok(run.result(passed_on, signalled, Vec::new()));
+                    return Ok(run.result(passed_on, signalled, false));
                 }
                 if !has_said && run.waits_long() {
                     has_said = true;
@@ -317,7 +316,7 @@ impl Run {
         ended.is_some_and(|(_, usage)| self.begin.elapsed() > usage.wall + QUIET_WAIT)
     }
 
-    fn result(self, passed_on: Option<i32>, signalled: Option<i32>, left: Vec<u32>) -> Ended {
+    fn result(self, passed_on: Option<i32>, signalled: Option<i32>, leaves_others: bool) -> Ended {
         let (status, mut usage) = self.ended.expect("the first process has ended");
         usage.add(self.others);
         Ended {
@@ -325,7 +324,7 @@ impl Run {
             status,
             passed_on,
             signalled,
-            left,
+            leaves_others,
             usage,
         }
     }
@@ -336,24 +335,25 @@ fn say_what_is_waited_for(program: &str) {
         let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         format!("{pid} ({})", name.trim_end().replace(char::is_control, "?"))
     };
-    let left: Vec<_> = children().iter().map(named).collect();
+    let left: Vec<_> = children(std::process::id()).iter().map(named).collect();
     ui::warn(&format!(
         "{program} has ended and left processes behind: {}. Waiting for them; Ctrl-C stops the wait",
         left.join(", ")
     ));
 }
 
-/// The children of the tool.
-fn children() -> Vec<u32> {
-    let tool = std::process::id();
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(|&pid| parent_of(pid) == Some(tool)).collect()
-}
-
-/// The name in /proc/PID/stat is in parentheses, and may contain any characters.
-fn parent_of(pid: u32) -> Option<u32> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let rest = &text[text.rfind(')')? + 1..];
-    rest.split_ascii_whitespace().nth(1)?.parse().ok()
+/// The children of a process, by the lists of its threads. None where the system has no such lists
+/// (CONFIG_PROC_CHILDREN).
+pub fn children(pid: u32) -> Vec<u32> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
+    let lists = threads.into_iter().flatten().flatten();
+    let lists = lists.filter_map(|thread| {
+        let list = std::fs::read_to_string(thread.path().join("children")).ok()?;
+        let pids = list.split_ascii_whitespace();
+        Some(
+            pids.filter_map(|word| word.parse().ok())
+                .collect::<Vec<_>>(),
+        )
+    });
+    lists.flatten().collect()
 }

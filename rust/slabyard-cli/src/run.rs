@@ -115,7 +115,7 @@ mod tests {
             status: ExitStatus::from_raw(libc::SIGSEGV),
             passed_on: None,
             signalled: None,
-            left: Vec::new(),
+            leaves_others: false,
             usage: Usage {
                 wall: Duration::from_millis(1500),
                 user: Duration::from_millis(1100),

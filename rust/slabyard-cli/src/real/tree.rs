@@ -5,7 +5,7 @@
 //! pages after a fork, so there the shares are added up that the system calculates (Pss), which takes
 //! longer. So the looks are as far apart as their length demands.
 
-use crate::program::LOOK_AGAIN;
+use crate::program::{children, LOOK_AGAIN};
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -100,21 +100,6 @@ fn descendants(first: u32) -> Vec<u32> {
         looked += 1;
     }
     all
-}
-
-fn children(pid: u32) -> Vec<u32> {
-    let threads = fs::read_dir(format!("/proc/{pid}/task"));
-    let lists = threads
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|thread| {
-            let list = fs::read_to_string(thread.path().join("children")).ok()?;
-            (!list.is_empty()).then_some(list)
-        });
-    let words: Vec<String> = lists.collect();
-    let pids = words.iter().flat_map(|list| list.split_ascii_whitespace());
-    pids.filter_map(|word| word.parse().ok()).collect()
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ struct Scratch {
     /// The folder for the processes' files, on the file system of the recording.
     parts: TempDir,
     /// The folder for their buffers, on a tmpfs if there is one.
-    _buffers: Option<TempDir>,
+    buffers: Option<TempDir>,
     /// The folder with the recorder, if the loader cannot preload it from `parts`.
     _loadable: Option<TempDir>,
     library: PathBuf,
@@ -81,7 +81,7 @@ pub fn record(command: &[OsString], file: &Path) -> Result<Recorded> {
     } = join::join(&parts, scratch.parts.path(), file)?;
     say_how_it_ended(&ended, Some(operations));
     say_what_is_missing(&parts, &ended);
-    if !ended.left.is_empty() {
+    if ended.leaves_others {
         scratch.stay();
     }
     if lacks_objects(program, std::env::var_os("SLABYARD")) {
@@ -125,7 +125,7 @@ impl Scratch {
         Ok(Scratch {
             library,
             parts,
-            _buffers: buffers,
+            buffers,
             _loadable: loadable,
         })
     }
@@ -134,7 +134,7 @@ impl Scratch {
     fn stay(self) {
         let folder = self.library.parent().map(Path::to_path_buf);
         let _ = self.parts.keep();
-        self._buffers
+        self.buffers
             .into_iter()
             .chain(self._loadable)
             .for_each(|kept| {
