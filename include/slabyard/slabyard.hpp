@@ -437,7 +437,7 @@ template <class T, class... Args> unique_ptr<T> make_unique(Args &&...args) {
 template <class Base> class base_deleter {
   public:
     /** For an empty unique_base. */
-    constexpr base_deleter() noexcept = default;
+    constexpr base_deleter() = default;
     template <class T, class = std::enable_if_t<std::is_base_of_v<Base, T>>>
     base_deleter(const type_deleter<T> &) noexcept : end_(end<T>) {}
 
