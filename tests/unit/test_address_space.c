@@ -18,6 +18,7 @@
 
 #include <slabyard/slabyard.h>
 
+#include "chunk/side.h"
 #include "os/fake.h"
 #include "support/child.h"
 #include "support/sanitized.h"
@@ -241,6 +242,32 @@ static void up_to_a_limit_all_can_be_had(void **state) {
     for (int i = 0; i < 2; i++) run_in_child(fill, &resources[i]);
 }
 
+/* A slab of small objects needs a bitmap beside it. No cache has memory to give back, but there are
+ * chunks without runs. */
+static void want_a_table_below_a_limit(void *arg) {
+    enum { SPAN = 200 * 1024 }; /* in a chunk */
+    sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = 16});
+    void *last = NULL;
+    (void)arg;
+    must(cache != NULL);
+    sy_free(allocate(SPAN));
+    set_limit(RLIMIT_DATA, writable() + 32 * MIB);
+    for (void **span; (span = sy_malloc(SPAN)) != NULL; last = span) *span = last;
+    for (size_t bytes = SY_SIDE_MAX; bytes >= 32; bytes /= 2)
+        while (sy_side_take(bytes)) {}
+    while (last) {
+        void *next = *(void **)last;
+        sy_free(last);
+        last = next;
+    }
+    must(sy_cache_alloc(cache) != NULL);
+}
+
+static void chunks_without_runs_make_room_for_tables(void **state) {
+    (void)state;
+    run_in_child(want_a_table_below_a_limit, NULL);
+}
+
 /* ---- committed memory ---- */
 
 /* Requests more than memory and swap together. By default the system refuses this, and so does the
@@ -281,6 +308,7 @@ int main(void) {
         cmocka_unit_test(large_blocks_are_replaced_below_any_limit),
         cmocka_unit_test(threads_without_space_for_records_work),
         cmocka_unit_test(up_to_a_limit_all_can_be_had),
+        cmocka_unit_test(chunks_without_runs_make_room_for_tables),
         cmocka_unit_test(freed_memory_serves_any_size_below_a_limit),
         cmocka_unit_test(what_the_system_does_not_promise_is_refused),
     };
