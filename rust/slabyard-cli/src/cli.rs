@@ -7,13 +7,15 @@ use crate::lifetimes;
 use crate::machine::{self, Machine};
 use crate::plan::{merge, Plan, ProcessPlan};
 use crate::program::{Ended, Signals};
-use crate::real::{self, contenders, RealRuns};
+use crate::real::{self, contenders, RealRuns, FEWEST_ROUNDS, USUAL_ROUNDS};
 use crate::record::{self, Recorded};
 use crate::recording::{ReadError, Recording, Strictness};
 use crate::replay::measure::{self, Measurement, Options};
 use crate::replay::worker::{self, Pass};
 use crate::report::{answer, html, info, table, Report};
 use crate::run;
+use crate::service::readings::{self, Reader};
+use crate::service::{self, Load, Ready};
 use crate::signals;
 use crate::ui;
 use anyhow::{bail, Context, Result};
@@ -60,7 +62,7 @@ enum Ask {
     /// Replay a recording on each allocator and show a table
     Replay(ReplayArgs),
     /// Run a program on each allocator, and replay its allocations; show tables and write a page
-    Compare(CompareArgs),
+    Compare(Box<CompareArgs>),
     /// Show the contents of a recording
     Info(InfoArgs),
     /// Run a program again and again; each run lets another allocation fail. Show the failures that
@@ -80,6 +82,9 @@ struct RecordArgs {
     /// Replace the file if it exists
     #[arg(short, long)]
     force: bool,
+    /// End the program after this time (60s, 5m), and keep what was recorded until then
+    #[arg(long = "for", value_name = "TIME", value_parser = time)]
+    window: Option<Duration>,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
@@ -158,10 +163,52 @@ struct CompareArgs {
     )]
     keep: Option<PathBuf>,
     #[command(flatten)]
+    server: ServerArgs,
+    /// Run this command of the shell before each run, for example to restore the program's input
+    #[arg(long, value_name = "COMMAND", conflicts_with = "file")]
+    before: Option<OsString>,
+    /// End the program after this time (60s, 5m), record and replay what it did until then; for
+    /// programs that run for hours
+    #[arg(long = "for", value_name = "TIME", value_parser = time,
+          conflicts_with_all = ["run", "load", "file"])]
+    window: Option<Duration>,
+    #[command(flatten)]
     measure: MeasureArgs,
     /// The program to record or run, and its arguments
     #[arg(last = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
+}
+
+#[derive(Args)]
+#[command(next_help_heading = "Options for a server, which does not end by itself")]
+struct ServerArgs {
+    /// When the program is ready, run this command of the shell, then end the program by SIGTERM
+    #[arg(long, value_name = "COMMAND", conflicts_with = "file")]
+    load: Option<OsString>,
+    /// It is ready when a connection to PORT or HOST:PORT succeeds, or when the file PATH exists; the
+    /// path has a slash [default: when it waits for connections]
+    #[arg(long, value_name = "WHEN", requires = "load", value_parser = ready_when)]
+    ready: Option<Ready>,
+    /// Seconds of rest after the load, before the server's memory is read and the server is ended
+    #[arg(long, value_name = "S", requires = "load", default_value_t = 3)]
+    rest: u64,
+    /// Read a figure from the load's output; the regular expression has one group, as in
+    /// 'p99=p99: ([0-9.]+)'. Requests per second and p99 of the usual load generators are read anyway
+    #[arg(long, value_name = "NAME=REGEX", requires = "load", value_parser = reader)]
+    read: Vec<Reader>,
+}
+
+impl ServerArgs {
+    fn load(&self) -> Option<Load> {
+        let mut readers = readings::usual();
+        readers.extend(self.read.iter().cloned());
+        Some(Load {
+            command: self.load.clone()?,
+            ready: self.ready.clone().unwrap_or(Ready::Listens),
+            rest: Duration::from_secs(self.rest),
+            readers,
+        })
+    }
 }
 
 const RUN_NOTES: &str = "\
@@ -284,6 +331,31 @@ fn share(text: &str) -> Result<f64, String> {
     Ok(percent / 100.0)
 }
 
+/// Parses `60s`, `5m`, `2h`, or a number of seconds.
+fn time(text: &str) -> Result<Duration, String> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let (number, unit) = text.split_at(end.unwrap_or(text.len()));
+    let seconds = match unit {
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("a time, such as 60s, 5m or 2h".to_string()),
+    };
+    let time = number.parse::<f64>().ok().map(|number| number * seconds);
+    let within = time.filter(|time| (0.1..=1e7).contains(time));
+    within
+        .map(Duration::from_secs_f64)
+        .ok_or("from 0.1s to 2777h".to_string())
+}
+
+fn ready_when(text: &str) -> Result<Ready, String> {
+    service::ready_when(text).map_err(|error| error.to_string())
+}
+
+fn reader(text: &str) -> Result<Reader, String> {
+    readings::parse(text).map_err(|error| format!("{error:#}"))
+}
+
 /// Checks a cache's name for the option `fail`: refuses the letters that separate names there.
 fn cache_name(name: &str) -> Result<String, String> {
     match name.find([',', '+', '|']) {
@@ -292,16 +364,13 @@ fn cache_name(name: &str) -> Result<String, String> {
     }
 }
 
-/// The number of timed runs of each allocator: for a replay, and for the program itself, whose
-/// times vary more.
+/// The number of timed replays of each allocator.
 const REPLAYS: u16 = 5;
-const REAL_RUNS: u16 = 10;
 
 /// Before a replay, the program itself is run until the ratios of its times are known so well, for
-/// at most this part of the time that the user gives. With fewer rounds, nothing is known.
+/// at most this part of the time that the user gives.
 const RUNS_PRECISION: f64 = 0.02;
 const RUNS_PART: u32 = 2;
-const FEWEST_ROUNDS: usize = 3;
 
 /// Parses a command line and discards it, for the fuzzers.
 #[cfg(any(test, feature = "fuzz"))]
@@ -318,7 +387,7 @@ pub fn main() -> ExitCode {
         Ask::Faults(args) => return find_faults(args),
         Ask::Run(args) => return run_program(args),
         Ask::Replay(args) => replay(&args),
-        Ask::Compare(args) if args.run => compare_runs(args),
+        Ask::Compare(args) if args.run => compare_runs(*args),
         Ask::Compare(args) => compare(&args),
         Ask::Info(args) => show_info(&args),
         Ask::Worker(args) => worker::main(&args.folder, &args.allocator, args.pass).map(|()| 0),
@@ -357,9 +426,9 @@ fn may_record_to(file: &Path, force: bool) -> Result<()> {
     may_replace(file, force)
 }
 
-fn record_to(file: &Path, force: bool, command: &[OsString]) -> Result<Recorded> {
+fn record_to(file: &Path, force: bool, plan: &record::Plan) -> Result<Recorded> {
     may_record_to(file, force)?;
-    let recorded = record::record(command, file)?;
+    let recorded = record::record(plan, file)?;
     ui::warn(&format!(
         "{} operations in {} ({})",
         ui::grouped(recorded.operations),
@@ -374,7 +443,13 @@ fn record_only(args: &RecordArgs) -> ExitCode {
         .output
         .clone()
         .unwrap_or_else(|| default_recording(&args.command));
-    match record_to(&file, args.force, &args.command) {
+    let plan = record::Plan {
+        command: &args.command,
+        window: args.window,
+        ..record::Plan::default()
+    };
+    match record_to(&file, args.force, &plan) {
+        Ok(recorded) if recorded.is_cut => ExitCode::SUCCESS,
         Ok(recorded) => ExitCode::from(recorded.ended.code()),
         Err(error) => {
             ui::warn(&format!("{error:#}"));
@@ -591,7 +666,7 @@ fn wrong_words(why: impl std::fmt::Display) -> ! {
 }
 
 fn compare(args: &CompareArgs) -> Result<u8> {
-    let and_run = !args.command.is_empty() && !args.replay;
+    let and_run = !args.command.is_empty() && !args.replay && args.window.is_none();
     let wanted = replayed(&args.allocators, and_run).unwrap_or_else(|why| wrong_words(why));
     let file = args.file.clone().or_else(|| args.output.clone());
     let file = file.unwrap_or_else(|| default_recording(&args.command));
@@ -602,7 +677,14 @@ fn compare(args: &CompareArgs) -> Result<u8> {
     may_keep(args)?;
     let mut runs = None;
     if !args.command.is_empty() {
-        let recorded = record_to(&file, args.measure.force, &args.command)?;
+        let load = args.server.load();
+        let plan = record::Plan {
+            command: &args.command,
+            window: args.window,
+            load: load.as_ref(),
+            before: args.before.as_deref(),
+        };
+        let recorded = record_to(&file, args.measure.force, &plan)?;
         let passed_on = recorded.ended.passed_on;
         if let Some(code) = passed_on.and_then(|signal| must_end(signal, &file)) {
             return Ok(code);
@@ -644,7 +726,7 @@ fn run_as_well(args: &CompareArgs, recorded: &Ended) -> Result<RealRuns> {
     }
     let rounds = match args.measure.repeats {
         Some(rounds) => usize::from(rounds),
-        None => rounds(all.len()).min(usize::from(REAL_RUNS)),
+        None => rounds(all.len()).min(USUAL_ROUNDS),
     };
     if rounds < FEWEST_ROUNDS && args.measure.repeats.is_none() {
         bail!(
@@ -661,13 +743,15 @@ fn run_as_well(args: &CompareArgs, recorded: &Ended) -> Result<RealRuns> {
     // A user who gives the number of rounds wants no more of them.
     let by_itself = args.measure.repeats.is_none().then_some(RUNS_PRECISION);
     let plan = real::Plan {
-        rounds,
+        rounds: Some(rounds),
         precision: args.measure.precision.or(by_itself),
         within,
         same_output: args.same_output,
         keep: args.keep.clone(),
         command: args.command.clone(),
         ended: Some(recorded.status),
+        load: args.server.load(),
+        before: args.before.clone(),
     };
     let runs = real::measure(&plan, &all, &signals)?;
     if runs.rounds == 0 && runs.interrupted.is_none_or(|signal| signal == libc::SIGINT) {
@@ -742,13 +826,15 @@ fn compare_runs(args: CompareArgs) -> Result<u8> {
     let signals = Signals::hold();
     let contenders = contenders::of(&args.allocators, program)?;
     let plan = real::Plan {
-        rounds: usize::from(measure.repeats.unwrap_or(REAL_RUNS)),
+        rounds: measure.repeats.map(usize::from),
         precision: measure.precision,
         within: Duration::from_secs(measure.within),
         same_output: args.same_output,
         keep: args.keep,
+        load: args.server.load(),
         command: args.command,
         ended: None,
+        before: args.before,
     };
     let all = real::measure(&plan, &contenders, &signals)?;
     if all.rounds == 0 {

@@ -7,6 +7,7 @@
 //! reads a recording too, and tells what mixed lifetimes of objects cost. Three more modules serve
 //! other commands: [`faults`] lets a program's allocations fail, [`real`] runs the program itself on
 //! each allocator, and [`preload`] loads a malloc into an unchanged program, which [`program`] runs.
+//! [`service`] ends programs that do not end by themselves, and loads servers before.
 
 mod allocators;
 mod cli;
@@ -24,6 +25,7 @@ mod recording;
 mod replay;
 mod report;
 mod run;
+mod service;
 mod signals;
 mod ui;
 

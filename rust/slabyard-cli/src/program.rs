@@ -6,10 +6,11 @@
 
 use crate::signals::{end_with_parent, is_ignored, restore_the_size_limit};
 use crate::ui;
-use anyhow::{bail, Result};
+use anyhow::{bail, Context, Result};
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Command, ExitStatus};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// Signals that users send to a program to end it or to control it.
@@ -37,6 +38,29 @@ pub struct Usage {
     /// All page faults, and those that read from a disk.
     pub faults: u64,
     pub disk_faults: u64,
+}
+
+/// What watches a program while it runs. A closure is called with the program's id.
+pub trait Watch {
+    /// Called about every `pause` of [`run`].
+    fn look(&mut self, pid: u32) -> Result<()>;
+
+    /// Whether a child that has ended was started by the watcher, and not left behind by the program.
+    fn takes(&mut self, _pid: u32, _status: ExitStatus) -> bool {
+        false
+    }
+
+    /// Whether processes that the program leaves behind are expected, and need not be named.
+    fn expects_others(&self) -> bool {
+        false
+    }
+}
+
+impl<F: FnMut(u32)> Watch for F {
+    fn look(&mut self, pid: u32) -> Result<()> {
+        self(pid);
+        Ok(())
+    }
 }
 
 /// How the program ended.
@@ -106,6 +130,21 @@ impl Signals {
             libc::sigaction(libc::SIGCHLD, &default, &mut before.child);
             libc::pthread_sigmask(libc::SIG_BLOCK, &waited_for, &mut before.mask);
             Signals { waited_for, before }
+        }
+    }
+
+    /// Lets `command` begin with the signals as they were when the tool was started, and be killed when
+    /// the tool is killed.
+    pub fn prepare(&self, command: &mut Command) {
+        let (tool, before) = (std::process::id(), self.before);
+        // SAFETY: the closure calls only functions that may be called between fork and exec.
+        unsafe {
+            command.pre_exec(move || {
+                before.restore();
+                restore_the_size_limit();
+                end_with_parent(tool);
+                Ok(())
+            });
         }
     }
 
@@ -201,28 +240,17 @@ fn adopt_orphans() {
 /// The time after which the tool says what it waits for.
 const QUIET_WAIT: Duration = Duration::from_secs(1);
 
-/// Runs `command` to its end, and calls `meanwhile` with its process id about every `pause`. The
-/// program is killed when the tool is killed, so that it does not go on to write files that no
-/// process will read.
+/// Runs `command` to its end; `watch` looks at it about every `pause`. The program is killed when the
+/// tool is killed, so that it does not go on to write files that no process will read.
 pub fn run(
     mut command: Command,
     signals: &Signals,
     pause: Duration,
     reach: Reach,
-    meanwhile: &mut dyn FnMut(u32),
+    watch: &mut dyn Watch,
 ) -> Result<Ended> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let tool = std::process::id();
-    let before = signals.before;
-    // SAFETY: the closure calls only functions that may be called between fork and exec.
-    unsafe {
-        command.pre_exec(move || {
-            before.restore();
-            restore_the_size_limit();
-            end_with_parent(tool);
-            Ok(())
-        });
-    }
+    signals.prepare(&mut command);
     if reach == Reach::All {
         adopt_orphans();
     }
@@ -255,21 +283,42 @@ pub fn run(
                 }
             }
             None => {
-                let is_over = match run.take_ended() {
+                let is_over = match run.take_ended(watch) {
                     Ok(is_over) => is_over,
                     Err(error) => bail!("cannot wait for {program}: {error}"),
                 };
                 if is_over {
                     return Ok(run.result(passed_on, signalled, false));
                 }
-                if !has_said && run.waits_long() {
+                if !has_said && !watch.expects_others() && run.waits_long() {
                     has_said = true;
                     say_what_is_waited_for(&program);
                 }
-                meanwhile(child);
+                if let Err(error) = watch.look(child) {
+                    kill_children();
+                    return Err(error);
+                }
             }
         }
     }
+}
+
+/// Runs the user's command that prepares a run.
+pub fn prepare_input(before: &OsStr, signals: &Signals) -> Result<()> {
+    let mut command = Command::new("sh");
+    command
+        .arg("-c")
+        .arg(before)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
+    signals.prepare(&mut command);
+    let status = command
+        .status()
+        .context("cannot run the command of --before")?;
+    if !status.success() {
+        bail!("the command of --before failed ({status})");
+    }
+    Ok(())
 }
 
 /// A run as far as it is over.
@@ -285,7 +334,7 @@ struct Run {
 
 impl Run {
     /// Takes note of all processes that have ended; whether no other is waited for.
-    fn take_ended(&mut self) -> io::Result<bool> {
+    fn take_ended(&mut self, watch: &mut dyn Watch) -> io::Result<bool> {
         let which = match self.reach {
             Reach::First => self.child as libc::pid_t,
             Reach::All => -1,
@@ -299,6 +348,7 @@ impl Run {
                         return Ok(true);
                     }
                 }
+                Ok(Some((pid, status, _))) if watch.takes(pid, status) => (),
                 Ok(Some((_, _, usage))) => self.others.add(usage),
                 Ok(None) => return Ok(false),
                 Err(error)
@@ -330,6 +380,20 @@ impl Run {
     }
 }
 
+/// Kills all children of the tool, and those that become its children by this, and waits for them.
+fn kill_children() {
+    loop {
+        for pid in children(std::process::id()) {
+            // SAFETY: kill touches no memory; a child's id is its own until it is waited for.
+            unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
+        }
+        // SAFETY: waitpid may be given no place for the status.
+        if unsafe { libc::waitpid(-1, std::ptr::null_mut(), 0) } < 0 {
+            return;
+        }
+    }
+}
+
 fn say_what_is_waited_for(program: &str) {
     let named = |pid: &u32| {
         let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
@@ -356,4 +420,21 @@ pub fn children(pid: u32) -> Vec<u32> {
         )
     });
     lists.flatten().collect()
+}
+
+/// The process and those that descend from it, without `apart` and those that descend from that one. The
+/// orphans among these are children of the tool.
+pub fn descendants(first: u32, apart: Option<u32>) -> Vec<u32> {
+    let mut all = vec![first];
+    all.extend(children(std::process::id()));
+    all.retain(|&pid| Some(pid) != apart);
+    all.sort_unstable();
+    all.dedup();
+    let mut looked = 0;
+    while looked < all.len() {
+        let more = children(all[looked]);
+        all.extend(more);
+        looked += 1;
+    }
+    all
 }

@@ -1,6 +1,6 @@
 //! `slabyard run`: runs a program with Slabyard as its malloc, and exits with the program's status.
 
-use crate::preload::{options, Library};
+use crate::preload::{options, serving, Library};
 use crate::program::{self, Ended, Reach, Signals};
 use crate::signals;
 use crate::ui;
@@ -37,8 +37,9 @@ pub fn run(plan: &Plan) -> Result<Ended> {
         None => Library::carried()?,
     };
     library.must_serve(program)?;
-    if let Some(doubt) = library.doubt(program) {
-        ui::warn(&doubt);
+    let own = serving::of(program)?;
+    if let Some(caveat) = own.and_then(|own| own.caveat(&program.to_string_lossy())) {
+        ui::warn(&caveat);
     }
     let mut command = Command::new(program);
     command.args(&plan.command[1..]);

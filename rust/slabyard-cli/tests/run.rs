@@ -253,11 +253,45 @@ fn a_program_with_a_malloc_of_its_own_is_run_and_told_of() {
     let words = [
         "compare", "--run", "-r", "1", "-a", "slabyard", "--", program,
     ];
-    let out = stdout(&done(folder.path(), words)).replace('\n', " ");
+    let out = stdout(&done(folder.path(), words));
     assert!(
-        out.contains("which has a malloc of its own, which comes before"),
+        out.replace('\n', " ")
+            .contains("which has a malloc of its own, which comes before"),
         "{out}"
     );
+    assert!(out.contains("\nwhich's own "), "{out}");
+    let said = ends_with(folder.path(), ["record", program], 125);
+    assert!(said.contains("has a malloc of its own"), "{said}");
+}
+
+/// Such a program has another malloc than the C library's without any library, so its row is called
+/// after that one, and the C library's malloc is one more to compare with.
+#[test]
+fn the_malloc_that_a_program_is_linked_with_has_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    library(folder.path());
+    let linked = folder.path().join("libslabyard-malloc.so.1");
+    std::fs::rename(folder.path().join("mine.so"), &linked).unwrap();
+    let search = format!("-Wl,-rpath,{}", folder.path().display());
+    let flags = [
+        "-rdynamic",
+        "-Wl,--no-as-needed",
+        linked.to_str().unwrap(),
+        &search,
+    ];
+    let program = program(&folder, "which", &flags);
+    let program = program.to_str().unwrap();
+    let output = done(
+        folder.path(),
+        ["compare", "--run", "-r", "2", "-a", "glibc", "--", program],
+    );
+    let out = stdout(&output);
+    assert!(out.contains("\nslabyard (linked) "), "{out}");
+    assert!(
+        out.contains("libslabyard-malloc.so.1, with which the program is linked"),
+        "{out}"
+    );
+    assert!(out.contains("libc.so.6"), "{out}");
 }
 
 /// The test skips what the compiler cannot link here.

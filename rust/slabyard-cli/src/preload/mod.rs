@@ -2,10 +2,12 @@
 //! (LD_PRELOAD). The tool carries the library of its own version of Slabyard.
 //!
 //! [`elf`] reads the heads of files, [`target`] checks whether a library can be preloaded into a
-//! program, and [`options`] checks options for SLABYARD.
+//! program, [`serving`] finds out whose malloc it has without one, and [`options`] checks options for
+//! SLABYARD.
 
 pub mod elf;
 pub mod options;
+pub mod serving;
 pub mod target;
 
 use anyhow::{bail, Context, Result};
@@ -105,20 +107,6 @@ impl Library {
         Ok(())
     }
 
-    /// A warning if a program that can run with the library may not use it.
-    pub fn doubt(&self, program: &OsStr) -> Option<String> {
-        let found = target::find(program, &self.elf).ok()?;
-        let elf = Elf::open(&found).ok()??;
-        (elf.has_malloc == Some(true)).then(|| {
-            format!(
-                "{} has a malloc of its own, which comes before that of any library: it does not use \
-                 {}, but programs that it starts may",
-                found.display(),
-                self.described()
-            )
-        })
-    }
-
     /// Checks that the loader can load the library. Otherwise it would print a message and start
     /// the program without the library. If asked to list all libraries, it loads them and starts no
     /// program.
@@ -206,6 +194,7 @@ fn allows_programs(place: &Path) -> bool {
 pub fn try_bytes(bytes: &[u8]) {
     elf::try_bytes(bytes);
     target::try_line(bytes);
+    serving::try_line(bytes);
 }
 
 #[cfg(test)]

@@ -19,15 +19,26 @@ const FIRST_LINE_BYTES: u64 = 256;
 /// The executable into which a library of the kind `library` is preloaded when `program` runs: the
 /// program itself or its interpreter. The error says why the library cannot be preloaded.
 pub fn find(program: &OsStr, library: &Elf) -> Result<PathBuf> {
-    find_for(program, library, SCRIPTS_MAX)
+    find_for(program, SCRIPTS_MAX, &|path, elf| {
+        may_preload(path, elf, library)
+    })
 }
 
-fn find_for(program: &OsStr, library: &Elf, scripts: u32) -> Result<PathBuf> {
+/// The executable that runs: the program itself or its interpreter.
+pub fn executable(program: &OsStr) -> Result<PathBuf> {
+    find_for(program, SCRIPTS_MAX, &|_, _| Ok(()))
+}
+
+fn find_for(
+    program: &OsStr,
+    scripts: u32,
+    may: &dyn Fn(&Path, &Elf) -> Result<()>,
+) -> Result<PathBuf> {
     let name = program.to_string_lossy();
     let path = find_program(program)?;
     let elf = Elf::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
     if let Some(elf) = elf {
-        may_preload(&path, &elf, library)?;
+        may(&path, &elf)?;
         return Ok(path);
     }
     let Some(interpreter) = interpreter_of(&first_line(&path)?) else {
@@ -37,7 +48,7 @@ fn find_for(program: &OsStr, library: &Elf, scripts: u32) -> Result<PathBuf> {
     if scripts == 0 {
         bail!("{name} is a script for a script for a script: too many of them");
     }
-    find_for(&interpreter, library, scripts - 1)
+    find_for(&interpreter, scripts - 1, may)
         .with_context(|| format!("{name} is a script for {}", interpreter.to_string_lossy()))
 }
 

@@ -1,13 +1,13 @@
 //! Finds the allocators that a program can run on: glibc's malloc, which needs no library,
 //! Slabyard, the libraries that the system has, and those that the user names.
 
+use crate::preload::serving::{self, Serving, GLIBC};
 use crate::preload::Library;
 use crate::ui;
 use anyhow::{bail, Result};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-pub const GLIBC: &str = "glibc";
 pub const SLABYARD: &str = "slabyard";
 
 /// The names of allocators' library files in Debian and elsewhere, the best first. `*` stands for
@@ -32,7 +32,8 @@ pub enum Wanted {
     At(String, PathBuf),
 }
 
-/// The allocators to run: glibc first, then Slabyard. Names without a path in `wanted` choose among
+/// The allocators to run: first the malloc that the program has without a library, which is mostly
+/// glibc's, and glibc's, then Slabyard. Names without a path in `wanted` choose among
 /// the allocators that were found. A name with a path adds an allocator, or replaces the one of
 /// that name.
 pub fn of(wanted: &[Wanted], program: &OsStr) -> Result<Vec<Contender>> {
@@ -47,14 +48,22 @@ fn choose(wanted: &[Wanted], program: &OsStr, folders: &[PathBuf]) -> Result<Vec
     };
     let names: Vec<&str> = wanted.iter().filter_map(Wanted::name_alone).collect();
     let is_wanted = |name: &str| !given(name) && (names.is_empty() || names.contains(&name));
-    let mut all = vec![Contender {
-        name: GLIBC.to_string(),
-        library: None,
-    }];
+    // The checks of libraries say better what is wrong with a program.
+    let own = serving::of(program).unwrap_or(None);
+    let mut all = own_first(own.as_ref());
+    if let Some(libc) = own.as_ref().and_then(Serving::libc_behind) {
+        if is_wanted(GLIBC) {
+            all.push(serving(GLIBC, Library::at(libc)?, program)?);
+        }
+    }
     if is_wanted(SLABYARD) {
         all.push(serving(SLABYARD, Library::carried()?, program)?);
     }
-    for (name, files) in KNOWN.iter().filter(|(name, _)| is_wanted(name)) {
+    let has = |name: &str| own.as_ref().is_some_and(|own| own.name == name);
+    for (name, files) in KNOWN
+        .iter()
+        .filter(|(name, _)| is_wanted(name) && !has(name))
+    {
         let Some(path) = find(files, folders) else {
             if names.contains(name) {
                 let files = files.join(" or ");
@@ -80,6 +89,19 @@ fn choose(wanted: &[Wanted], program: &OsStr, folders: &[PathBuf]) -> Result<Vec
         bail!("there is no allocator to compare glibc with");
     }
     Ok(all)
+}
+
+/// The program without a library. Its row is called after its malloc, and apart from that of a library
+/// with this malloc.
+fn own_first(own: Option<&Serving>) -> Vec<Contender> {
+    let name = match own.map_or(GLIBC, |own| &own.name) {
+        SLABYARD => "slabyard (linked)",
+        name => name,
+    };
+    vec![Contender {
+        name: name.to_string(),
+        library: None,
+    }]
 }
 
 fn serving(name: &str, library: Library, program: &OsStr) -> Result<Contender> {

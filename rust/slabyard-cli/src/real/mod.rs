@@ -10,16 +10,20 @@ pub mod text;
 mod tree;
 
 use crate::machine::Machine;
-use crate::preload::Library;
-use crate::program::{self, Reach, Signals, Usage, LOOK_AGAIN};
+use crate::preload::serving;
+use crate::program::{self, Ended, Reach, Signals, Usage, Watch, LOOK_AGAIN};
 use crate::replay::measure::Figure;
+use crate::run;
+use crate::service::readings::Better;
+use crate::service::{Load, Served, Service};
 use crate::signals;
 use crate::ui;
 use anyhow::{bail, Context, Result};
-use contenders::{Contender, GLIBC};
+use contenders::Contender;
 use indicatif::ProgressBar;
 use serde::Serialize;
 use slabyard_certainty::{self as certainty, Interval};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
@@ -31,6 +35,12 @@ use tree::Tree;
 /// With fewer rounds, the figures are uncertain.
 pub const ENOUGH_ROUNDS: usize = 5;
 
+/// With fewer rounds, nothing is known.
+pub const FEWEST_ROUNDS: usize = 3;
+
+/// So many rounds if the time allows.
+pub const USUAL_ROUNDS: usize = 10;
+
 /// Runs that take less than this are mostly the start of the program.
 const SHORT: Duration = Duration::from_millis(50);
 
@@ -38,13 +48,18 @@ const SHORT: Duration = Duration::from_millis(50);
 /// peak.
 const PEAK_SEEN: f64 = (2 << 20) as f64;
 
+/// The user is told how long the runs take if it is longer than this.
+const SAY_FROM: Duration = Duration::from_secs(10);
+
 /// On a quiet machine, glibc's CPU time varies by less than this fraction from round to round.
 const BUSY_SPAN: f64 = 0.25;
 
 /// The program to run, and the settings.
 pub struct Plan {
     pub command: Vec<OsString>,
-    pub rounds: usize,
+    /// At least so many rounds. `None`: as many as fit into the time, from [`FEWEST_ROUNDS`] to
+    /// [`USUAL_ROUNDS`].
+    pub rounds: Option<usize>,
     /// Rounds are added until the ratios of CPU time to glibc's are known to this fraction...
     pub precision: Option<f64>,
     /// ... or until this time has passed.
@@ -55,14 +70,19 @@ pub struct Plan {
     pub keep: Option<PathBuf>,
     /// How the program ended when it was recorded, and so must end again.
     pub ended: Option<ExitStatus>,
+    /// The load on a server, which does not end by itself.
+    pub load: Option<Load>,
+    /// A command for the shell that runs before each run.
+    pub before: Option<OsString>,
 }
 
 /// The figures of one run.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Run {
     usage: Usage,
     /// The mean of all processes together, over the program's life; `None` if it was too short.
     mean_resident: Option<f64>,
+    served: Option<Served>,
 }
 
 /// The ratio of an allocator's mean to glibc's.
@@ -98,6 +118,28 @@ pub struct Measured {
     /// `None` if runs were too short to see it.
     pub mean_resident_bytes: Option<Kind>,
     pub page_faults: Kind,
+    /// The figures of a server under load.
+    pub served: Option<ServedKinds>,
+}
+
+/// The figures of a server under load.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ServedKinds {
+    /// How long the load took.
+    pub load_s: Kind,
+    /// Resident memory when the server had rested after the load.
+    pub idle_bytes: Kind,
+    /// What was read of the load's output.
+    pub readings: Vec<Reading>,
+}
+
+/// A figure of the load's output.
+#[derive(Clone, Debug, Serialize)]
+pub struct Reading {
+    pub name: String,
+    pub better: Better,
+    #[serde(flatten)]
+    pub kind: Kind,
 }
 
 /// All figures of a comparison.
@@ -105,6 +147,8 @@ pub struct Measured {
 pub struct RealRuns {
     pub machine: Machine,
     pub command: String,
+    /// The command that loads a server.
+    pub load: Option<String>,
     pub rounds: usize,
     /// How the program ends on glibc.
     pub ends: String,
@@ -115,6 +159,15 @@ pub struct RealRuns {
     /// Why the figures may mislead.
     pub caveats: Vec<String>,
     pub allocators: Vec<Measured>,
+}
+
+impl RealRuns {
+    /// Whose malloc the program has without a library; the others are compared with it.
+    pub fn base(&self) -> &str {
+        self.allocators
+            .first()
+            .map_or(serving::GLIBC, |one| &one.name)
+    }
 }
 
 /// The results of one allocator so far.
@@ -140,6 +193,8 @@ struct Race<'a> {
     folder: Option<PathBuf>,
     /// The status and the output of the program's first run on glibc.
     model: Option<(ExitStatus, Vec<u8>)>,
+    /// Programs that it started in the first round, as far as samples saw them.
+    others: BTreeSet<PathBuf>,
 }
 
 /// Runs all rounds. The first round is not measured: it shows whether the program runs on all
@@ -162,17 +217,23 @@ pub fn measure(plan: &Plan, contenders: &[Contender], signals: &Signals) -> Resu
             .clone()
             .or(scratch.as_ref().map(|folder| folder.path().into())),
         model: None,
+        others: BTreeSet::new(),
     };
     let mut records: Vec<Record> = contenders.iter().map(|_| Record::new()).collect();
-    let bar = ui::bar("running", ((plan.rounds + 1) * contenders.len()) as u64);
+    let usual = plan.rounds.unwrap_or(USUAL_ROUNDS);
+    let bar = ui::bar("running", ((usual + 1) * contenders.len()) as u64);
     let begin = Instant::now();
     let mut interrupted = race.round(0, &mut records, &bar)?;
+    if plan.ended.is_none() && interrupted.is_none() {
+        say_how_long(plan, begin.elapsed());
+    }
     let mut rounds = 0;
     while interrupted.is_none() && wants_more(plan, rounds, &records, begin.elapsed()) {
         interrupted = race.round(rounds + 1, &mut records, &bar)?;
         rounds += usize::from(interrupted.is_none());
     }
     bar.finish_and_clear();
+    let others = std::mem::take(&mut race.others);
     let Some((status, _)) = race.model.filter(|_| rounds > 0) else {
         return Ok(RealRuns {
             interrupted,
@@ -184,14 +245,35 @@ pub fn measure(plan: &Plan, contenders: &[Contender], signals: &Signals) -> Resu
         contenders,
         records,
         rounds,
-        status,
+        (status, &others),
         interrupted,
     ))
 }
 
+/// Says before the measured rounds how long they will take.
+fn say_how_long(plan: &Plan, round: Duration) {
+    let least = round * plan.rounds.unwrap_or(FEWEST_ROUNDS) as u32;
+    let all = match plan.rounds {
+        Some(_) if plan.precision.is_none() => least,
+        _ => least.max(plan.within.min(round * USUAL_ROUNDS as u32)),
+    };
+    if all >= SAY_FROM {
+        ui::warn(&format!(
+            "a round of runs takes {}, all of them {} or less; Ctrl-C ends earlier, with the figures so far",
+            run::seconds(round),
+            run::seconds(all)
+        ));
+    }
+}
+
 fn wants_more(plan: &Plan, rounds: usize, records: &[Record], passed: Duration) -> bool {
-    if rounds < plan.rounds {
-        return true;
+    match plan.rounds {
+        Some(least) if rounds < least => return true,
+        None if rounds < FEWEST_ROUNDS => return true,
+        None if rounds < USUAL_ROUNDS => {
+            return passed + passed / (rounds as u32 + 1) < plan.within
+        }
+        _ => (),
     }
     let Some(wanted) = plan.precision else {
         return false;
@@ -248,9 +330,11 @@ impl Race<'_> {
             match self.run(contender, round)? {
                 Outcome::Took(run) if round > 0 => record.runs.push(run),
                 Outcome::Took(_) => (),
-                Outcome::Failed(why) if contender.name == GLIBC => {
-                    bail!("the runs on glibc itself differ: the program {why}")
-                }
+                Outcome::Failed(why) if contender.library.is_none() => bail!(
+                    "the runs on {} itself differ: the program {why}{}",
+                    contender.name,
+                    self.hint()
+                ),
                 Outcome::Failed(why) => record.failure = Some(why),
                 Outcome::Interrupted(signal) => return Ok(Some(signal)),
             }
@@ -258,9 +342,20 @@ impl Race<'_> {
         Ok(None)
     }
 
+    /// What a user can do if the program does not do the same in each run.
+    fn hint(&self) -> &'static str {
+        match self.plan.before {
+            None => ". If it changes its own input, --before COMMAND restores it before each run",
+            Some(_) => "",
+        }
+    }
+
     fn run(&mut self, contender: &Contender, round: usize) -> Result<Outcome> {
         if let Some(signal) = self.signals.waiting() {
             return Ok(Outcome::Interrupted(signal));
+        }
+        if let Some(before) = &self.plan.before {
+            program::prepare_input(before, self.signals)?;
         }
         let program = &self.plan.command[0];
         let mut command = Command::new(program);
@@ -272,11 +367,18 @@ impl Race<'_> {
             library.preload_into(&mut command);
         }
         let mut tree = Tree::default();
-        let mut sample = |pid| tree.take(pid);
-        let ended = program::run(command, self.signals, LOOK_AGAIN, Reach::All, &mut sample)?;
+        let (ended, served) = self.watched(command, &mut tree)?;
         if let Some(signal) = ended.signalled {
             return Ok(Outcome::Interrupted(signal));
         }
+        if round == 0 {
+            self.others.append(&mut tree.programs);
+        }
+        let served = match served {
+            Some(Err(why)) => return Ok(Outcome::Failed(why)),
+            Some(Ok(served)) => Some(served),
+            None => None,
+        };
         let wrote = match &output {
             Some(path) if self.plan.same_output => {
                 std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?
@@ -293,11 +395,13 @@ impl Race<'_> {
             .get_or_insert_with(|| (ended.status, wrote.clone()));
         if model.0 != ended.status {
             let (here, there) = (ending(ended.status), ending(model.0));
-            return Ok(Outcome::Failed(format!("{here}, and {there} on glibc")));
+            let base = &self.contenders[0].name;
+            return Ok(Outcome::Failed(format!("{here}, and {there} on {base}")));
         }
         if model.1 != wrote {
-            let why = "wrote something else to standard output than on glibc";
-            return Ok(Outcome::Failed(why.to_string()));
+            let base = &self.contenders[0].name;
+            let why = format!("wrote something else to standard output than on {base}");
+            return Ok(Outcome::Failed(why));
         }
         Ok(Outcome::Took(Run {
             usage: Usage {
@@ -305,7 +409,34 @@ impl Race<'_> {
                 ..ended.usage
             },
             mean_resident: tree.mean(),
+            served,
         }))
+    }
+
+    /// Runs the program, and under load if it is a server.
+    fn watched(
+        &self,
+        command: Command,
+        tree: &mut Tree,
+    ) -> Result<(Ended, Option<Result<Served, String>>)> {
+        let run = |watch: &mut dyn Watch| {
+            program::run(command, self.signals, LOOK_AGAIN, Reach::All, watch)
+        };
+        let Some(load) = &self.plan.load else {
+            let mut sample = |pid| {
+                tree.take(pid, None);
+            };
+            return Ok((run(&mut sample)?, None));
+        };
+        let mut sample = |pid, apart, now| {
+            if now {
+                tree.look_now();
+            }
+            tree.take(pid, apart)
+        };
+        let mut service = Service::new(load, self.signals, &mut sample)?;
+        let ended = run(&mut service)?;
+        Ok((ended, Some(service.result())))
     }
 
     /// The destination of an output stream: a file if the output is compared or kept, else
@@ -372,7 +503,7 @@ fn summarise(
     contenders: &[Contender],
     mut records: Vec<Record>,
     rounds: usize,
-    status: ExitStatus,
+    (status, others): (ExitStatus, &BTreeSet<PathBuf>),
     interrupted: Option<i32>,
 ) -> RealRuns {
     for record in &mut records {
@@ -384,14 +515,18 @@ fn summarise(
         let base = contender.library.is_some().then_some(&glibc[..]);
         Measured {
             name: contender.name.clone(),
-            library: contender.library.as_ref().map(Library::described),
-            ..figures(record, base)
+            library: described(contender, plan),
+            ..figures(plan, record, base)
         }
     };
     let words = plan.command.iter().map(|word| word.to_string_lossy());
     let mut all = RealRuns {
         machine: Machine::look(),
         command: words.collect::<Vec<_>>().join(" "),
+        load: plan
+            .load
+            .as_ref()
+            .map(|load| load.command.to_string_lossy().into_owned()),
         rounds,
         ends: ending(status),
         interrupted,
@@ -400,15 +535,42 @@ fn summarise(
         allocators: contenders.iter().zip(records).map(measured).collect(),
     };
     all.caveats = caveats(&all, status, plan.precision, reached);
-    let mut libraries = contenders.iter().filter_map(|one| one.library.as_ref());
-    let doubt = libraries.find_map(|library| library.doubt(&plan.command[0]));
-    all.caveats.extend(doubt);
+    all.caveats.extend(of_mallocs(plan, others));
     all.answer = text::answer(&all);
     all
 }
 
+/// Where the malloc of a row is, unless it is the C library's and the program's own.
+fn described(contender: &Contender, plan: &Plan) -> Option<String> {
+    let own = || serving::of(&plan.command[0]).ok()??.described();
+    match &contender.library {
+        Some(library) => Some(library.described()),
+        None => own(),
+    }
+}
+
+/// What a reader must know of the mallocs inside the program and those that it starts.
+fn of_mallocs(plan: &Plan, others: &BTreeSet<PathBuf>) -> Vec<String> {
+    let own = serving::of(&plan.command[0]).ok().flatten();
+    let name = plan.command[0].to_string_lossy();
+    let mut found: Vec<_> = own.and_then(|own| own.caveat(&name)).into_iter().collect();
+    for program in others {
+        let Ok(Some(serving)) = serving::of_executable(program) else {
+            continue;
+        };
+        let name = program.display();
+        if let Some(where_) = serving.described().filter(|_| !serving.is_program) {
+            found.push(format!(
+                "It starts {name}, which has the malloc of {where_}, if no library replaces it."
+            ));
+        }
+        found.extend(serving.caveat(&name.to_string()));
+    }
+    found
+}
+
 /// The figures of one allocator's runs, and their ratios to glibc's.
-fn figures(record: Record, glibc: Option<&[Run]>) -> Measured {
+fn figures(plan: &Plan, record: Record, glibc: Option<&[Run]>) -> Measured {
     if record.failure.is_some() {
         return Measured {
             failure: record.failure,
@@ -432,8 +594,34 @@ fn figures(record: Record, glibc: Option<&[Run]>) -> Measured {
         peak_bytes: kind(&|run| run.usage.peak_bytes as f64),
         mean_resident_bytes: seen.then(|| kind(&|run| run.mean_resident.unwrap_or_default())),
         page_faults: kind(&|run| run.usage.faults as f64),
+        served: plan.load.as_ref().map(|load| ServedKinds {
+            load_s: kind(&|run| served(run).map_or(0.0, |served| served.load.as_secs_f64())),
+            idle_bytes: kind(&|run| served(run).map_or(0.0, |served| served.idle_bytes as f64)),
+            readings: readings(load, &record.runs, glibc, &kind),
+        }),
         ..Measured::default()
     }
+}
+
+fn served(run: &Run) -> Option<&Served> {
+    run.served.as_ref()
+}
+
+/// Makes a figure of the values that a function gives for each run.
+type Summed<'a> = dyn Fn(&dyn Fn(&Run) -> f64) -> Kind + 'a;
+
+/// The figures that were read in each run, also in those on glibc.
+fn readings(load: &Load, runs: &[Run], glibc: Option<&[Run]>, kind: &Summed) -> Vec<Reading> {
+    let read = |run: &Run, index: usize| served(run)?.readings[index];
+    let everyone = || runs.iter().chain(glibc.unwrap_or_default());
+    let named = load.readers.iter().enumerate();
+    let seen = named.filter(|(index, _)| everyone().all(|run| read(run, *index).is_some()));
+    seen.map(|(index, reader)| Reading {
+        name: reader.name.clone(),
+        better: reader.better,
+        kind: kind(&|run| read(run, index).unwrap_or_default()),
+    })
+    .collect()
 }
 
 fn ratio(ours: &[f64], glibc: &[f64]) -> Option<Ratio> {

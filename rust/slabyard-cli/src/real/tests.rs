@@ -1,4 +1,5 @@
 use super::*;
+use crate::preload::serving::GLIBC;
 
 fn took(cpu_ms: u64, mean_resident: Option<f64>) -> Run {
     Run {
@@ -10,6 +11,7 @@ fn took(cpu_ms: u64, mean_resident: Option<f64>) -> Run {
             ..Usage::default()
         },
         mean_resident,
+        served: None,
     }
 }
 
@@ -23,12 +25,14 @@ fn record(times: &[u64]) -> Record {
 fn plan() -> Plan {
     Plan {
         command: vec!["a".into(), "b\u{1b}".into()],
-        rounds: 3,
+        rounds: Some(3),
         precision: None,
         within: Duration::from_secs(9),
         same_output: false,
         keep: None,
         ended: None,
+        load: None,
+        before: None,
     }
 }
 
@@ -44,7 +48,14 @@ fn summary(records: Vec<Record>, rounds: usize, plan: &Plan, status: i32) -> Rea
         })
         .collect();
     let status = ExitStatus::from_raw(status << 8);
-    summarise(plan, &contenders, records, rounds, status, None)
+    summarise(
+        plan,
+        &contenders,
+        records,
+        rounds,
+        (status, &BTreeSet::new()),
+        None,
+    )
 }
 
 #[test]
@@ -161,7 +172,7 @@ fn figures_that_may_mislead_come_with_a_reason() {
 #[test]
 fn rounds_go_on_until_the_precision_or_the_end_of_the_time() {
     let precise = Plan {
-        rounds: 2,
+        rounds: Some(2),
         precision: Some(0.05),
         ..plan()
     };

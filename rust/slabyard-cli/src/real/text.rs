@@ -2,7 +2,7 @@
 //! Slabyard.
 
 use super::contenders::SLABYARD;
-use super::{Kind, Measured, Ratio, RealRuns};
+use super::{Kind, Measured, Ratio, RealRuns, ServedKinds};
 use crate::report::table::{lay_out, shortened, wrapped};
 use crate::run;
 use crate::ui;
@@ -27,11 +27,13 @@ const MEMORY: [&str; 10] = [
     "95 %",
 ];
 
+const LOAD: [&str; 7] = ["allocator", "load", "ratio", "95 %", "CPU", "ratio", "95 %"];
+
 pub const MEANING: &str = "\
 Figures are those of all processes that the program starts, and medians of the runs; CPU is user \
 and system. Peak: resident memory, of several processes together as far as samples show it. Mean: \
 the same over the run, sampled every 10 ms; - if a run was too short. Both include code and \
-libraries. A ratio compares the mean with glibc's. It lies between the \
+libraries. A ratio compares the mean with that of the first row. It lies between the \
 two figures of its 95 % column, or is unknown if there are none; if 1.00 is between them, there \
 may be no difference.";
 
@@ -62,6 +64,10 @@ pub fn tables(all: &RealRuns) -> String {
     lay_out(&mut text, &time_rows(all));
     text.push('\n');
     lay_out(&mut text, &memory_rows(all));
+    for rows in served_rows(all) {
+        text.push('\n');
+        lay_out(&mut text, &rows);
+    }
     let _ = writeln!(text, "\n{}", wrapped(MEANING, WIDTH));
     for one in &all.allocators {
         if let Some(library) = &one.library {
@@ -83,7 +89,8 @@ fn good(all: &RealRuns) -> impl Iterator<Item = &Measured> {
 
 /// A row of heads, and one for each allocator.
 pub fn time_rows(all: &RealRuns) -> Vec<[String; 7]> {
-    let heads = TIMES.map(str::to_string);
+    let is_server = all.load.is_some();
+    let heads = (if is_server { LOAD } else { TIMES }).map(str::to_string);
     std::iter::once(heads).chain(good(all).map(times)).collect()
 }
 
@@ -94,7 +101,8 @@ pub fn memory_rows(all: &RealRuns) -> Vec<[String; 10]> {
 }
 
 fn times(one: &Measured) -> [String; 7] {
-    let [wall, wall_ratio, wall_interval] = cells(Some(&one.wall_s), seconds);
+    let load = one.served.as_ref().map(|served| &served.load_s);
+    let [wall, wall_ratio, wall_interval] = cells(Some(load.unwrap_or(&one.wall_s)), seconds);
     let [cpu, cpu_ratio, cpu_interval] = cells(Some(&one.cpu_s), seconds);
     let name = one.name.clone();
     [
@@ -129,6 +137,50 @@ fn memory(one: &Measured) -> [String; 10] {
     ]
 }
 
+/// Tables of the figures of a server under load: its memory after the load, and what the load printed. Each has a
+/// row of heads.
+pub fn served_rows(all: &RealRuns) -> Vec<Vec<[String; 4]>> {
+    let served = |one: &'_ Measured| one.served.clone();
+    let all: Vec<_> = good(all)
+        .filter_map(|one| Some((&one.name, served(one)?)))
+        .collect();
+    let Some((_, first)) = all.first() else {
+        return Vec::new();
+    };
+    let table = |head: &str, of: &dyn Fn(&ServedKinds) -> Option<[String; 3]>| {
+        let heads = ["allocator", head, "ratio", "95 %"].map(str::to_string);
+        let rows = all.iter().filter_map(|(name, served)| {
+            let [value, ratio, interval] = of(served)?;
+            Some([name.to_string(), value, ratio, interval])
+        });
+        std::iter::once(heads).chain(rows).collect()
+    };
+    let idle = |served: &ServedKinds| {
+        Some(cells(Some(&served.idle_bytes), |value| {
+            ui::bytes(value as u64)
+        }))
+    };
+    let mut tables = vec![table("idle", &idle)];
+    for reading in &first.readings {
+        let of = |served: &ServedKinds| {
+            let mut readings = served.readings.iter();
+            let found = readings.find(|one| one.name == reading.name)?;
+            Some(cells(Some(&found.kind), plain))
+        };
+        tables.push(table(&reading.name, &of));
+    }
+    tables
+}
+
+/// A figure without a unit, with at least three digits.
+fn plain(value: f64) -> String {
+    match value {
+        value if value >= 1000.0 => ui::grouped(value.round() as u64),
+        value if value >= 10.0 => format!("{value:.1}"),
+        value => format!("{value:.3}"),
+    }
+}
+
 /// The cells of a figure: the figure, its ratio to glibc's, and the ratio's interval.
 fn cells(kind: Option<&Kind>, unit: impl Fn(f64) -> String) -> [String; 3] {
     let ratio = kind.and_then(|kind| kind.to_glibc);
@@ -148,28 +200,56 @@ pub fn seconds(seconds: f64) -> String {
 /// A sentence on the program's gain by Slabyard; `None` if Slabyard was not measured.
 pub fn answer(all: &RealRuns) -> Option<String> {
     let ours = all.allocators.iter().find(|one| one.name == SLABYARD)?;
+    let base = all.base();
+    let Some(served) = &ours.served else {
+        let mut text = format!(
+            "With Slabyard, the program's CPU time {}",
+            difference(ours.cpu_s.to_glibc?, base, true)
+        );
+        if let Some(peak) = ours.peak_bytes.to_glibc {
+            let _ = write!(
+                text,
+                ", and its peak memory {}",
+                difference(peak, base, false)
+            );
+        }
+        return Some(text + ".");
+    };
     let mut text = format!(
-        "With Slabyard, the program's CPU time {}",
-        difference(ours.cpu_s.to_glibc?, " than with glibc")
+        "With Slabyard, the server's CPU time under this load {}",
+        difference(ours.cpu_s.to_glibc?, base, true)
     );
     if let Some(peak) = ours.peak_bytes.to_glibc {
-        let _ = write!(text, ", and its peak memory {}", difference(peak, ""));
+        let _ = write!(text, ", its peak memory {}", difference(peak, base, false));
+    }
+    if let Some(idle) = served.idle_bytes.to_glibc {
+        let _ = write!(
+            text,
+            ", and its memory after the load {}",
+            difference(idle, base, false)
+        );
     }
     Some(text + ".")
 }
 
-/// Describes a ratio, such as `is 3.0 % less (2.1 to 3.9 %)`.
-fn difference(ratio: Ratio, than: &str) -> String {
+/// Describes a ratio, such as `is 3.0 % less than with glibc (2.1 to 3.9 %)`; the allocator can be left
+/// out if it was named before.
+fn difference(ratio: Ratio, base: &str, is_named: bool) -> String {
+    let than = if is_named {
+        format!(" than with {base}")
+    } else {
+        String::new()
+    };
     let percent = |ratio: f64| (ratio - 1.0).abs() * 100.0;
     let Some(Interval { low, high }) = ratio.interval else {
         let once = ratio.ratio;
         return format!(
-            "was {once:.2} of that with glibc, in runs that do not show how certain this is"
+            "was {once:.2} of that with {base}, in runs that do not show how certain this is"
         );
     };
     if low <= 1.0 && 1.0 <= high {
         return format!(
-            "cannot be distinguished from that with glibc ({low:.2} to {high:.2} of it)"
+            "cannot be distinguished from that with {base} ({low:.2} to {high:.2} of it)"
         );
     }
     let (word, least, most) = if high < 1.0 {

@@ -5,8 +5,10 @@
 //! pages after a fork, so there the shares are added up that the system calculates (Pss), which takes
 //! longer. So the looks are as far apart as their length demands.
 
-use crate::program::{children, LOOK_AGAIN};
+use crate::program::{descendants, LOOK_AGAIN};
+use std::collections::BTreeSet;
 use std::fs;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// With fewer looks at its memory, a run gets no mean.
@@ -27,26 +29,37 @@ pub struct Tree {
     count: u32,
     sum: f64,
     most: u64,
+    last: u64,
     had_several: bool,
+    /// The executables of all processes but the first one.
+    pub programs: BTreeSet<PathBuf>,
 }
 
 impl Tree {
-    /// Samples the process and its descendants, if it is time to.
-    pub fn take(&mut self, first: u32) {
+    /// Samples the process and its descendants, without the process `apart`, if it is time to. Returns
+    /// the last sample in bytes.
+    pub fn take(&mut self, first: u32, apart: Option<u32>) -> u64 {
         let begin = Instant::now();
         // A signal may wake the tool early; do not sample then.
         if self.next.is_some_and(|next| begin < next) {
-            return;
+            return self.last;
         }
         if self.next_new.is_none_or(|next| begin >= next) {
-            self.processes = descendants(first);
+            self.processes = descendants(first, apart);
+            let others = self.processes.iter().filter(|&&pid| pid != first);
+            self.programs
+                .extend(others.filter_map(|&pid| executable(pid)));
             self.next_new = Some(begin + LOOK_FOR_NEW.max(begin.elapsed() * LOOKS_PART));
         }
         let several = self.processes.len() > 1;
         self.had_several |= several;
         let bytes = match several {
             true => self.processes.iter().filter_map(|&pid| share(pid)).sum(),
-            false => resident(first).unwrap_or(0),
+            false => self
+                .processes
+                .first()
+                .and_then(|&pid| resident(pid))
+                .unwrap_or(0),
         };
         if bytes > 0 {
             self.count += 1;
@@ -55,6 +68,13 @@ impl Tree {
         }
         let pause = (LOOK_AGAIN / 2).max(begin.elapsed() * LOOKS_PART);
         self.next = Some(begin + pause);
+        self.last = bytes;
+        bytes
+    }
+
+    /// Lets the next [`take`](Self::take) take a sample, however short ago the last one was.
+    pub fn look_now(&mut self) {
+        self.next = None;
     }
 
     pub fn mean(&self) -> Option<f64> {
@@ -71,6 +91,12 @@ impl Tree {
     }
 }
 
+/// The file that a process runs. Between fork and exec that is still the tool's.
+fn executable(pid: u32) -> Option<PathBuf> {
+    let file = |of: &str| fs::read_link(format!("/proc/{of}/exe")).ok();
+    file(&pid.to_string()).filter(|found| file("self").as_ref() != Some(found))
+}
+
 /// The resident memory of a process with code and libraries, as its peak has them.
 fn resident(pid: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
@@ -85,21 +111,6 @@ fn share(pid: u32) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
     let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
     Some(kib * 1024)
-}
-
-/// The process and those that descend from it. The orphans among these are children of the tool.
-fn descendants(first: u32) -> Vec<u32> {
-    let mut all = vec![first];
-    all.extend(children(std::process::id()));
-    all.sort_unstable();
-    all.dedup();
-    let mut looked = 0;
-    while looked < all.len() {
-        let more = children(all[looked]);
-        all.extend(more);
-        looked += 1;
-    }
-    all
 }
 
 #[cfg(test)]
@@ -124,7 +135,7 @@ mod tests {
         while begin.elapsed() < Duration::from_secs(20)
             && !(tree.processes.len() >= 3 && tree.count >= LOOKS_MIN)
         {
-            tree.take(parent.id());
+            tree.take(parent.id(), None);
             std::thread::sleep(Duration::from_millis(5));
         }
         assert!(tree.processes.len() >= 3, "{:?}", tree.processes);
@@ -149,7 +160,7 @@ mod tests {
             tree.next = None;
             tree.processes = vec![alone.id()];
             tree.next_new = Some(Instant::now() + Duration::from_secs(60));
-            tree.take(alone.id());
+            tree.take(alone.id(), None);
         }
         assert_eq!(
             (tree.count, tree.mean(), tree.peak_of_several()),

@@ -12,8 +12,10 @@ mod samples;
 #[cfg(any(test, feature = "fuzz"))]
 pub use parts::rest_in;
 
-use crate::preload::{self, elf::Elf, options, target};
-use crate::program::{self, Ended, Reach, Signals, LOOK_AGAIN};
+use crate::preload::{self, elf::Elf, options, serving, target};
+use crate::program::{self, Ended, Reach, Signals, Watch, LOOK_AGAIN};
+use crate::run;
+use crate::service::{Load, Service, Window};
 use crate::signals;
 use crate::ui;
 use anyhow::{bail, Context, Result};
@@ -22,18 +24,33 @@ use memchr::memmem;
 use memmap2::Mmap;
 use parts::{Left, Part};
 use samples::Sampler;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// The recorder as it was built with this tool.
 static RECORDER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder.so"));
 
+/// What is recorded, and how.
+#[derive(Default)]
+pub struct Plan<'a> {
+    pub command: &'a [OsString],
+    /// The program is ended after this time.
+    pub window: Option<Duration>,
+    /// The load on a server.
+    pub load: Option<&'a Load>,
+    /// A command for the shell that runs before.
+    pub before: Option<&'a OsStr>,
+}
+
 /// The result of a recording.
 pub struct Recorded {
+    /// Whether the program was ended because its time was over.
+    pub is_cut: bool,
     pub ended: Ended,
     pub operations: u64,
     pub bytes: u64,
@@ -50,15 +67,19 @@ struct Scratch {
     library: PathBuf,
 }
 
-/// Runs `command` and writes its recording to `file`, which appears only when it is whole.
-pub fn record(command: &[OsString], file: &Path) -> Result<Recorded> {
-    let program = command.first().context("there is no program to record")?;
+/// Runs a program and writes its recording to `file`, which appears only when it is whole.
+pub fn record(plan: &Plan, file: &Path) -> Result<Recorded> {
+    let program = plan.command.first();
+    let program = program.context("there is no program to record")?;
+    let recorder = Elf::of_bytes(RECORDER).context("the tool's own recorder is not a library")?;
+    target::find(program, &recorder).context("nothing is recorded")?;
     let signals = Signals::hold();
+    if let Some(before) = plan.before {
+        program::prepare_input(before, &signals)?;
+    }
     let scratch = Scratch::make(file)?;
     let mut sampler = Sampler::new(scratch.parts.path());
-    let command = preloaded(command, &scratch);
-    let mut sample = |_| sampler.take();
-    let ended = program::run(command, &signals, LOOK_AGAIN, Reach::All, &mut sample)?;
+    let (ended, is_cut) = watched(plan, &scratch, &signals, &mut sampler)?;
     let Left {
         mut parts,
         without_file,
@@ -68,7 +89,7 @@ pub fn record(command: &[OsString], file: &Path) -> Result<Recorded> {
         part.samples = sampler.of(&part.process);
     }
     if parts.is_empty() {
-        say_how_it_ended(&ended, None);
+        say_how_it_ended(plan, &ended, None);
         match parts::first_error(scratch.parts.path()) {
             Some(error) => bail!("nothing was recorded: {error}"),
             None if !without_file.is_empty() => bail!("nothing was recorded"),
@@ -79,7 +100,13 @@ pub fn record(command: &[OsString], file: &Path) -> Result<Recorded> {
         operations,
         failure,
     } = join::join(&parts, scratch.parts.path(), file)?;
-    say_how_it_ended(&ended, Some(operations));
+    match plan.window.filter(|_| is_cut) {
+        Some(time) => ui::warn(&format!(
+            "the program was ended after {}, as --for asks",
+            run::seconds(time)
+        )),
+        None => say_how_it_ended(plan, &ended, Some(operations)),
+    }
     say_what_is_missing(&parts, &ended);
     if ended.leaves_others {
         scratch.stay();
@@ -95,10 +122,44 @@ pub fn record(command: &[OsString], file: &Path) -> Result<Recorded> {
         ui::warn(&format!("there is no room for the rest of it: {failure}"));
     }
     Ok(Recorded {
+        is_cut,
         ended,
         operations,
         bytes: std::fs::metadata(file)?.len(),
     })
+}
+
+/// Runs the program: a server under load, or for a time, or to its end. Returns how it ended, and
+/// whether because its time was over.
+fn watched(
+    plan: &Plan,
+    scratch: &Scratch,
+    signals: &Signals,
+    sampler: &mut Sampler,
+) -> Result<(Ended, bool)> {
+    let command = preloaded(plan.command, scratch);
+    let run = |watch: &mut dyn Watch| program::run(command, signals, LOOK_AGAIN, Reach::All, watch);
+    if let Some(load) = plan.load {
+        let mut sample = |_, _, _| {
+            sampler.take();
+            0
+        };
+        let mut service = Service::new(load, signals, &mut sample)?;
+        let ended = run(&mut service)?;
+        if ended.signalled.is_none() {
+            if let Err(why) = service.result() {
+                bail!("the program {why}");
+            }
+        }
+        return Ok((ended, false));
+    }
+    let mut sample = |_| sampler.take();
+    let Some(time) = plan.window else {
+        return Ok((run(&mut sample)?, false));
+    };
+    let mut window = Window::new(time, &mut sample);
+    let ended = run(&mut window)?;
+    Ok((ended, window.is_over()))
 }
 
 impl Scratch {
@@ -188,8 +249,10 @@ fn preloaded(command: &[OsString], scratch: &Scratch) -> Command {
     program
 }
 
-fn say_how_it_ended(ended: &Ended, operations: Option<u64>) {
-    let Some(signal) = ended.status.signal() else {
+/// Says which signal ended the program. A server under load is ended by one.
+fn say_how_it_ended(plan: &Plan, ended: &Ended, operations: Option<u64>) {
+    let is_expected = plan.load.is_some() && ended.signalled.is_none();
+    let Some(signal) = ended.status.signal().filter(|_| !is_expected) else {
         return;
     };
     let signal = signals::described(signal);
@@ -268,10 +331,16 @@ fn why_nothing(program: &OsString, options: Option<OsString>) -> String {
             "nothing was recorded: {name} allocates with Slabyard's functions, and nothing through \
              malloc. To record its objects, set SLABYARD=tools=malloc in the environment"
         ),
-        _ => format!(
-            "nothing was recorded: {name} allocates nothing through malloc, brings a malloc of its \
-             own, or runs with raised privileges (setuid), which forbids preloading"
-        ),
+        _ => match serving::of(program)
+            .ok()
+            .flatten()
+            .filter(|own| own.is_program)
+        {
+            Some(_) => format!(
+                "nothing was recorded: {name} has a malloc of its own, which no library replaces"
+            ),
+            None => format!("nothing was recorded: {name} allocates nothing through malloc"),
+        },
     }
 }
 
@@ -322,7 +391,12 @@ mod tests {
             .args(["-O0", "-fno-builtin", "-w", "-o"])
             .arg(&program);
         assert!(compiler.arg(source).status().unwrap().success());
-        record(&[program.into_os_string()], &file).unwrap();
+        let command = [program.into_os_string()];
+        let plan = Plan {
+            command: &command,
+            ..Plan::default()
+        };
+        record(&plan, &file).unwrap();
         let recording = Recording::open(&file, Strictness::Whole).unwrap();
         let blocks = &recording.processes[0].threads[0].blocks;
         let mut operations = Vec::new();

@@ -6,7 +6,8 @@
 //! difference comes from.
 
 use crate::plan::Summary;
-use crate::real::{contenders::GLIBC, RealRuns};
+use crate::preload::serving::GLIBC;
+use crate::real::RealRuns;
 use crate::replay::measure::{Measured, Measurement};
 use crate::ui::{bytes, grouped};
 use serde::Serialize;
