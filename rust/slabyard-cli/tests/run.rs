@@ -776,9 +776,9 @@ fn wrong_words_are_refused() {
         ("compare --replay --run -- true", 2, "--run"),
         ("compare --run --times 0 -- true", 2, "0 is not in 1..=1000"),
         (
-            "compare --run -a rpmalloc -- true",
+            "compare --run -a umem -- true",
             2,
-            "--allocator rpmalloc=PATH names",
+            "--allocator umem=PATH names",
         ),
         ("compare --run -a =x -- true", 2, "NAME=PATH"),
         (

@@ -79,6 +79,12 @@ impl Library {
         }
     }
 
+    /// Whether it is one of the peers' libraries that cargo builds with the tool (`preload`).
+    pub fn is_built_with_tool(&self) -> bool {
+        let name = self.path.file_name().unwrap_or_default();
+        name.to_string_lossy().starts_with("libpreload_")
+    }
+
     /// Checks that `program` can run with the library; the error says why it cannot.
     pub fn must_serve(&self, program: &OsStr) -> Result<()> {
         let found = target::find(program, &self.elf)?;

@@ -10,13 +10,31 @@ use std::path::{Path, PathBuf};
 
 pub const SLABYARD: &str = "slabyard";
 
-/// The names of allocators' library files in Debian and elsewhere, the best first. `*` stands for
-/// any ending.
-const KNOWN: [(&str, &[&str]); 4] = [
-    ("mimalloc", &["libmimalloc.so.3", "libmimalloc.so.2"]),
-    ("snmalloc", &["libsnmallocshim.so*", "libsnmallocshim*"]),
-    ("jemalloc", &["libjemalloc.so.2"]),
-    ("tcmalloc", &["libtcmalloc_minimal.so.4"]),
+/// The names of allocators' library files, the best first: those that are built with the tool, then
+/// those of Debian and elsewhere. `*` stands for any ending.
+const KNOWN: [(&str, &[&str]); 5] = [
+    (
+        "mimalloc",
+        &[
+            "libpreload_mimalloc.so",
+            "libmimalloc.so.3",
+            "libmimalloc.so.2",
+        ],
+    ),
+    (
+        "snmalloc",
+        &[
+            "libpreload_snmalloc.so",
+            "libsnmallocshim.so*",
+            "libsnmallocshim*",
+        ],
+    ),
+    ("jemalloc", &["libpreload_jemalloc.so", "libjemalloc.so.2"]),
+    (
+        "tcmalloc",
+        &["libpreload_tcmalloc.so", "libtcmalloc_minimal.so.4"],
+    ),
+    ("rpmalloc", &["libpreload_rpmalloc.so"]),
 ];
 
 /// An allocator with its name and its library; glibc has none.
@@ -156,12 +174,16 @@ impl Wanted {
     }
 }
 
-/// The folders of Debian's packages, the usual ones of other systems, and those of a user's own
-/// builds.
+/// The folders beside the tool where cargo or a package puts the libraries that are built with it, those
+/// of Debian's packages, the usual ones of other systems, and those of a user's own builds.
 fn library_folders() -> Vec<PathBuf> {
+    let tool = std::env::current_exe().unwrap_or_default();
+    let beside = tool.parent().unwrap_or(Path::new("/"));
     let debian = format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH);
     let folders = ["/usr/local/lib", &debian, "/usr/lib64", "/usr/lib"];
-    folders.map(PathBuf::from).to_vec()
+    let mut all = vec![beside.join("examples"), beside.join("../lib/slabyard")];
+    all.extend(folders.map(PathBuf::from));
+    all
 }
 
 fn find(files: &[&str], folders: &[PathBuf]) -> Option<PathBuf> {
@@ -241,9 +263,9 @@ mod tests {
         let all = names(&[&replaced]).unwrap();
         assert_eq!(all, ["glibc", "jemalloc", "slabyard"]);
         for (wanted, why) in [
-            (&["mimalloc"][..], "there is no libmimalloc.so.3"),
+            (&["mimalloc"][..], "there is no libpreload_mimalloc.so"),
             (
-                &["rpmalloc"],
+                &["nomalloc"],
                 "with --run there are glibc, slabyard, mimalloc",
             ),
             (&[&mine, &mine], "two libraries are called mine"),

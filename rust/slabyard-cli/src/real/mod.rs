@@ -544,6 +544,11 @@ fn summarise(
 fn described(contender: &Contender, plan: &Plan) -> Option<String> {
     let own = || serving::of(&plan.command[0]).ok()??.described();
     match &contender.library {
+        Some(library) if library.is_built_with_tool() => {
+            let peer = slabyard_peers::find(&contender.name);
+            let version = peer.map(|peer| (peer.version)()).unwrap_or_default();
+            Some(format!("{version}, {}", library.described()))
+        }
         Some(library) => Some(library.described()),
         None => own(),
     }
