@@ -4,8 +4,8 @@
 #   1. It compiles the tool, with the allocators that are compiled in seconds; PEERS=all: with all.
 #   2. It collects data of this machine: file names, packages, the text of C headers.
 #   3. An unmodified sqlite3 imports, indexes and queries these data. Its allocations are recorded.
-#   4. The recording is replayed with each allocator: what would its calls of malloc and free cost?
-#   5. sqlite3 itself runs on Slabyard and on each malloc of the machine: what does the program gain?
+#   4. sqlite3 itself runs on each allocator: what does the program gain?
+#   5. The recording is replayed with each allocator: where does the difference come from?
 # On two cores it ends within four minutes. All files that it writes are in out/.
 # Usage: [PEERS=all] scripts/demo.sh [ARGUMENTS FOR slabyard compare...]
 set -euo pipefail
@@ -95,32 +95,20 @@ select a.package, b.package, count(*) from owners a join owners b on a.path = b.
 END
 }
 
-record() {
-    say "recording sqlite3 at work"
+# The database is in memory, so that each run begins with an empty one.
+compare() {
+    say "recording sqlite3 at work, running it on each allocator, replaying its allocations"
     questions >"$out/questions.sql"
-    "$tool" record --force -o "$out/sqlite3.syrec" -- \
-        sqlite3 -batch "$out/demo.db" ".read $out/questions.sql"
-}
-
-replay() {
-    say "replaying its allocations with each allocator"
-    "$tool" compare "$out/sqlite3.syrec" --force --page "$page" --json "$out/figures.json" "$@"
-}
-
-# The database is in memory here, so that each run begins with an empty one.
-run_program() {
-    say "running sqlite3 itself on Slabyard and on each malloc of this machine"
-    "$tool" compare --run -r 5 -- sqlite3 -batch :memory: ".read $out/questions.sql"
+    "$tool" compare --force --within 100 -o "$out/sqlite3.syrec" --page "$page" --json "$out/figures.json" "$@" \
+        -- sqlite3 -batch :memory: ".read $out/questions.sql"
     say "done; the page with pictures is out/demo.html"
 }
 
 cat <<END
-Records a real program, replays its allocations, and runs it. The program as a whole gains less than its
-allocations alone, or loses: the last table shows how much. On two cores this takes two to four minutes,
-of which one is compiling.
+Records a real program, runs it on each allocator, and replays its allocations. The program gains less than
+its allocations alone, or loses: the first sentence of the answer says how much. On two cores this takes
+three to four minutes, of which one is compiling.
 END
 build
 collect
-record
-replay "$@"
-run_program
+compare "$@"

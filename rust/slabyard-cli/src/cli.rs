@@ -41,6 +41,7 @@ struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   slabyard compare -- sqlite3 my.db 'select count(*) from t'   run and record, replay, report
+  slabyard compare --load 'wrk -d 9 http://:80/' -- ./server   a server under load
   slabyard record -o build.syrec -- make -j4                   children are recorded too
   slabyard compare build.syrec --page build.html               replay what was recorded
   slabyard replay build.syrec -a mimalloc -a jemalloc          on these allocators, without a page
@@ -48,7 +49,7 @@ Examples:
   slabyard faults -- ./server --once                           each allocation fails in turn
   slabyard run -- ./server                                     with Slabyard as its malloc
   slabyard compare --replay -- ./once                          record one run, and replay it
-  slabyard compare --run -- ./server --once                    only run it, on each allocator
+  slabyard compare --run -- ./prog                             only run it, on each allocator
 
 Exit status: 0, or 1 for an error, 2 for a wrong command line, 3 when an allocator failed the
 replay. `record` and `run` exit as the program did, or with 125 when they could not start it.
