@@ -64,6 +64,7 @@ fn a_server_is_loaded_on_each_allocator_and_ended() {
         assert!(out.lines().any(has), "{heads:?}: {out}");
     }
     assert!(!out.contains("p99"), "the load says nothing of it: {out}");
+    assert!(!out.contains("may not have done its work"), "{out}");
     let file = json(folder.path(), "o.json");
     assert_eq!(file["load"], load);
     for allocator in 0..2 {

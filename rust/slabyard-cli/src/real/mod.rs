@@ -681,7 +681,8 @@ fn caveats(
             ui::round_bytes(PEAK_SEEN as u64)
         ));
     }
-    if status.code() != Some(0) {
+    // A server under load is ended by a signal.
+    if status.code() != Some(0) && all.load.is_none() {
         found.push(format!(
             "The program {} on glibc, so it may not have done its work.",
             ending(status)
