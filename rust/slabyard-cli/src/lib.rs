@@ -7,8 +7,10 @@
 //! reads a recording too, and tells what mixed lifetimes of objects cost. Three more modules serve
 //! other commands: [`faults`] lets a program's allocations fail, [`real`] runs the program itself on
 //! each allocator, and [`preload`] loads a malloc into an unchanged program, which [`program`] runs.
+//! [`caveat`] is a reason why figures of either may mislead.
 
 mod allocators;
+mod caveat;
 mod cli;
 mod faults;
 #[cfg(any(test, feature = "fuzz"))]

@@ -1,47 +1,57 @@
-//! The tables of `compare --run` for the terminal, and a sentence on the program's gain by
-//! Slabyard.
+//! The tables of the program's runs, for the terminal and the page.
 
-use super::contenders::SLABYARD;
-use super::{Kind, Measured, Ratio, RealRuns};
-use crate::report::table::{lay_out, shortened, wrapped};
+use super::{Kind, Measured, RealRuns};
+use crate::report::table::{lay_out, list, paragraph, shortened};
 use crate::run;
 use crate::ui;
-use slabyard_certainty::Interval;
 use std::fmt::Write;
 use std::time::Duration;
 
-const WIDTH: usize = 96;
-
-const TIMES: [&str; 7] = ["allocator", "wall", "ratio", "95 %", "CPU", "ratio", "95 %"];
-
-const MEMORY: [&str; 10] = [
-    "allocator",
-    "peak",
-    "ratio",
-    "95 %",
-    "mean",
-    "ratio",
-    "95 %",
-    "page faults",
-    "ratio",
-    "95 %",
+const MEANING: [&str; 4] = [
+    "The figures of a run are those of all processes that the program starts. The tables show \
+     medians of the runs. CPU time is user and system time.",
+    "Peak memory is the largest resident memory, of several processes together as far as samples \
+     show it. It includes code and libraries.",
+    "Mean memory is the mean of the resident memory over a run, sampled every 10 ms. It is not \
+     shown if a run was too short.",
+    "A ratio compares the mean of the runs with glibc's. The true ratio lies between the two \
+     figures of the 95 % column; it is unknown if there are none. If 1.00 is between them, there \
+     may be no difference.",
 ];
 
-pub const MEANING: &str = "\
-Figures are those of all processes that the program starts, and medians of the runs; CPU is user \
-and system. Peak: resident memory, of several processes together as far as samples show it. Mean: \
-the same over the run, sampled every 10 ms; - if a run was too short. Both include code and \
-libraries. A ratio compares the mean with glibc's. It lies between the \
-two figures of its 95 % column, or is unknown if there are none; if 1.00 is between them, there \
-may be no difference.";
+/// A table: its title, the heads of its columns, and a row for each allocator.
+pub struct Table {
+    pub title: &'static str,
+    pub rows: Vec<Vec<String>>,
+}
 
+/// The report on runs without a replay.
 pub fn render(all: &RealRuns) -> String {
     let mut text = String::from("\n");
-    if let Some(answer) = &all.answer {
-        let _ = writeln!(text, "{}\n", wrapped(answer, WIDTH));
-    }
-    let _ = writeln!(text, "{}\n{}", shortened(&all.command), tables(all));
+    paragraph(&mut text, &first(all).join(" "));
+    paragraph_of_doubts(&mut text, &all.doubts);
+    let _ = writeln!(text, "{}\n\n{}", shortened(&all.command), in_words(all));
+    let caveats: Vec<_> = all.caveats.iter().map(|one| one.text.clone()).collect();
+    list(&mut text, "Caveats", &caveats);
+    list(&mut text, "Notes", &notes(all));
     text
+}
+
+/// The sentences that come first.
+pub fn first(all: &RealRuns) -> Vec<String> {
+    let sentences = [&all.answer, &all.others];
+    sentences.into_iter().flatten().cloned().collect()
+}
+
+/// Says why the first sentences are doubtful.
+pub fn paragraph_of_doubts(text: &mut String, doubts: &[String]) {
+    if !doubts.is_empty() {
+        let doubts = doubts.join("; ");
+        paragraph(
+            text,
+            &format!("This is doubtful: {doubts} (see the caveats below)."),
+        );
+    }
 }
 
 /// How many runs there were.
@@ -53,134 +63,133 @@ pub fn rounds(all: &RealRuns) -> String {
     )
 }
 
-/// Everything but the answer and the command.
-pub fn tables(all: &RealRuns) -> String {
-    let mut text = rounds(all) + "\n\n";
-    for caveat in &all.caveats {
-        let _ = writeln!(text, "{}\n", wrapped(caveat, WIDTH));
+/// The tables, and the allocators that the program fails with.
+pub fn in_words(all: &RealRuns) -> String {
+    let mut text = format!("The program on each allocator: {}\n\n", rounds(all));
+    for table in tables(all) {
+        lay_out(&mut text, &table.rows);
+        text.push('\n');
     }
-    lay_out(&mut text, &time_rows(all));
-    text.push('\n');
-    lay_out(&mut text, &memory_rows(all));
-    let _ = writeln!(text, "\n{}", wrapped(MEANING, WIDTH));
-    for one in &all.allocators {
-        if let Some(library) = &one.library {
-            let _ = writeln!(text, "{}: {library}", one.name);
-        }
+    for why in failures(all) {
+        paragraph(&mut text, &why);
     }
-    for one in &all.allocators {
-        if let Some(why) = &one.failure {
-            let _ = writeln!(text, "{} FAILED: the program {why}", one.name);
-        }
-    }
-    text.truncate(text.trim_end().len());
-    text + "\n"
+    text
+}
+
+pub fn failures(all: &RealRuns) -> Vec<String> {
+    let why = |one: &Measured| {
+        let why = one.failure.as_deref()?;
+        Some(format!("{} FAILED: the program {why}", one.name))
+    };
+    all.allocators.iter().filter_map(why).collect()
+}
+
+/// What the figures are, and which libraries were used.
+pub fn notes(all: &RealRuns) -> Vec<String> {
+    let library = |one: &Measured| Some(format!("{}: {}", one.name, one.library.as_ref()?));
+    let libraries = all.allocators.iter().filter_map(library);
+    MEANING
+        .map(String::from)
+        .into_iter()
+        .chain(libraries)
+        .collect()
 }
 
 fn good(all: &RealRuns) -> impl Iterator<Item = &Measured> {
     all.allocators.iter().filter(|one| one.failure.is_none())
 }
 
-/// A row of heads, and one for each allocator.
-pub fn time_rows(all: &RealRuns) -> Vec<[String; 7]> {
-    let heads = TIMES.map(str::to_string);
-    std::iter::once(heads).chain(good(all).map(times)).collect()
+/// A figure of the program: its name, where it is among the results, and its unit in words.
+pub struct Shown {
+    pub name: &'static str,
+    pub of: fn(&Measured) -> Option<&Kind>,
+    pub unit: fn(f64) -> String,
 }
 
-pub fn memory_rows(all: &RealRuns) -> Vec<[String; 10]> {
-    let heads = MEMORY.map(str::to_string);
-    let rows = good(all).map(memory);
-    std::iter::once(heads).chain(rows).collect()
+/// All figures, the most important first.
+pub const SHOWN: [Shown; 5] = [
+    Shown {
+        name: "CPU time",
+        of: |one| Some(&one.cpu_s),
+        unit: seconds,
+    },
+    Shown {
+        name: "peak memory",
+        of: |one| Some(&one.peak_bytes),
+        unit: bytes,
+    },
+    Shown {
+        name: "wall time",
+        of: |one| Some(&one.wall_s),
+        unit: seconds,
+    },
+    Shown {
+        name: "page faults",
+        of: |one| Some(&one.page_faults),
+        unit: |count| ui::grouped(count as u64),
+    },
+    Shown {
+        name: "mean memory",
+        of: |one| one.mean_resident_bytes.as_ref(),
+        unit: bytes,
+    },
+];
+
+impl Shown {
+    /// Whether an allocator has the figure.
+    pub fn is_known(&self, all: &RealRuns) -> bool {
+        good(all).any(|one| (self.of)(one).is_some())
+    }
+
+    /// The cells of an allocator: the figure, its ratio to glibc's, and the ratio's interval.
+    fn cells(&self, one: &Measured) -> [String; 3] {
+        let kind = (self.of)(one);
+        let ratio = kind.and_then(|kind| kind.to_glibc);
+        let interval = ratio.and_then(|ratio| ratio.interval);
+        let cells = [
+            kind.map(|kind| (self.unit)(kind.figure.median)),
+            ratio.map(|ratio| format!("{:.2}", ratio.ratio)),
+            interval.map(|interval| format!("{:.2} to {:.2}", interval.low, interval.high)),
+        ];
+        cells.map(|cell| cell.unwrap_or("-".to_string()))
+    }
 }
 
-fn times(one: &Measured) -> [String; 7] {
-    let [wall, wall_ratio, wall_interval] = cells(Some(&one.wall_s), seconds);
-    let [cpu, cpu_ratio, cpu_interval] = cells(Some(&one.cpu_s), seconds);
-    let name = one.name.clone();
-    [
-        name,
-        wall,
-        wall_ratio,
-        wall_interval,
-        cpu,
-        cpu_ratio,
-        cpu_interval,
-    ]
-}
-
-fn memory(one: &Measured) -> [String; 10] {
-    let bytes = |value: f64| ui::bytes(value as u64);
-    let [peak, peak_ratio, peak_interval] = cells(Some(&one.peak_bytes), bytes);
-    let mean = one.mean_resident_bytes.as_ref();
-    let [mean, mean_ratio, mean_interval] = cells(mean, bytes);
-    let faults = |value: f64| ui::grouped(value as u64);
-    let [faults, faults_ratio, faults_interval] = cells(Some(&one.page_faults), faults);
-    [
-        one.name.clone(),
-        peak,
-        peak_ratio,
-        peak_interval,
-        mean,
-        mean_ratio,
-        mean_interval,
-        faults,
-        faults_ratio,
-        faults_interval,
-    ]
-}
-
-/// The cells of a figure: the figure, its ratio to glibc's, and the ratio's interval.
-fn cells(kind: Option<&Kind>, unit: impl Fn(f64) -> String) -> [String; 3] {
-    let ratio = kind.and_then(|kind| kind.to_glibc);
-    let interval = ratio.and_then(|ratio| ratio.interval);
-    let cells = [
-        kind.map(|kind| unit(kind.figure.median)),
-        ratio.map(|ratio| format!("{:.2}", ratio.ratio)),
-        interval.map(|interval| format!("{:.2} to {:.2}", interval.low, interval.high)),
+/// Two figures in a table are as much as fits into a terminal of 80 columns.
+pub fn tables(all: &RealRuns) -> Vec<Table> {
+    const TITLES: [&str; 3] = [
+        "CPU time and peak memory of the program on each allocator",
+        "Wall time and page faults of the program on each allocator",
+        "Mean memory of the program on each allocator",
     ];
-    cells.map(|cell| cell.unwrap_or("-".to_string()))
+    let pairs = SHOWN.chunks(2).zip(TITLES);
+    let known = pairs.filter(|(pair, _)| pair.iter().any(|figure| figure.is_known(all)));
+    known
+        .map(|(pair, title)| Table {
+            title,
+            rows: rows(all, pair),
+        })
+        .collect()
+}
+
+fn rows(all: &RealRuns, figures: &[Shown]) -> Vec<Vec<String>> {
+    let mut heads = vec!["allocator".to_string()];
+    heads.extend(
+        figures
+            .iter()
+            .flat_map(|figure| [figure.name, "ratio", "95 %"].map(String::from)),
+    );
+    let row = |one: &Measured| {
+        let cells = figures.iter().flat_map(|figure| figure.cells(one));
+        std::iter::once(one.name.clone()).chain(cells).collect()
+    };
+    std::iter::once(heads).chain(good(all).map(row)).collect()
+}
+
+fn bytes(bytes: f64) -> String {
+    ui::bytes(bytes as u64)
 }
 
 pub fn seconds(seconds: f64) -> String {
     run::seconds(Duration::from_secs_f64(seconds.max(0.0)))
-}
-
-/// A sentence on the program's gain by Slabyard; `None` if Slabyard was not measured.
-pub fn answer(all: &RealRuns) -> Option<String> {
-    let ours = all.allocators.iter().find(|one| one.name == SLABYARD)?;
-    let mut text = format!(
-        "With Slabyard, the program's CPU time {}",
-        difference(ours.cpu_s.to_glibc?, " than with glibc")
-    );
-    if let Some(peak) = ours.peak_bytes.to_glibc {
-        let _ = write!(text, ", and its peak memory {}", difference(peak, ""));
-    }
-    Some(text + ".")
-}
-
-/// Describes a ratio, such as `is 3.0 % less (2.1 to 3.9 %)`.
-fn difference(ratio: Ratio, than: &str) -> String {
-    let percent = |ratio: f64| (ratio - 1.0).abs() * 100.0;
-    let Some(Interval { low, high }) = ratio.interval else {
-        let once = ratio.ratio;
-        return format!(
-            "was {once:.2} of that with glibc, in runs that do not show how certain this is"
-        );
-    };
-    if low <= 1.0 && 1.0 <= high {
-        return format!(
-            "cannot be distinguished from that with glibc ({low:.2} to {high:.2} of it)"
-        );
-    }
-    let (word, least, most) = if high < 1.0 {
-        ("less", high, low)
-    } else {
-        ("more", low, high)
-    };
-    format!(
-        "is {:.1} % {word}{than} ({:.1} to {:.1} %)",
-        percent(ratio.ratio),
-        percent(least),
-        percent(most)
-    )
 }
