@@ -115,7 +115,7 @@ fn peak(one: &Measured, base: &Measured) -> String {
         (false, false) => format!("is below {least}, too little to compare"),
         (true, false) => format!(
             "is {}, and below {least} with {}",
-            bytes(one.peak_bytes.figure.median),
+            bytes(one.peak_bytes.figure.mean),
             base.name
         ),
         (_, true) => difference(&one.peak_bytes, &base.peak_bytes, &base.name, false, bytes),
@@ -138,8 +138,8 @@ fn difference(
     let Some(Ratio { ratio, interval }) = ours.to_glibc else {
         return format!(
             "is too little to compare ({}, and {} with {base})",
-            unit(ours.figure.median),
-            unit(theirs.figure.median)
+            unit(ours.figure.mean),
+            unit(theirs.figure.mean)
         );
     };
     match interval {

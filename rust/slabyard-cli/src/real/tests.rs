@@ -133,7 +133,7 @@ fn every_outcome_has_a_sentence_that_says_what_is_not_known() {
     // One process, whose peak is below what can be seen, and which takes no whole tick of the clock.
     assert_eq!(
         said(vec![record(&[0, 0, 0]), record(&[0, 1, 0])]),
-        "With Slabyard, the program's CPU time is too little to compare (0.00 ms, and 0.00 ms with \
+        "With Slabyard, the program's CPU time is too little to compare (0.33 ms, and 0.00 ms with \
          glibc), and its peak memory is below 2 MiB, too little to compare."
     );
     assert_eq!(
@@ -169,6 +169,20 @@ fn without_slabyard_the_sentence_is_on_another() {
     assert!(said.starts_with("With torn, the program's CPU time is 75.2 % less than with glibc ("));
     assert!(said.ends_with(" Slabyard was not run."), "{said}");
     assert!(answer::better(&all).is_empty());
+}
+
+/// A reader may divide two figures of a column and gets the ratio beside them.
+#[test]
+fn the_tables_show_what_the_ratios_are_made_of() {
+    let all = summary(
+        vec![record(&[100, 100, 400]), record(&[100, 260, 240])],
+        3,
+        &plan(),
+        0,
+    );
+    let rows = &text::tables(&all)[0].rows;
+    assert_eq!(rows[1][..2], ["glibc", "200 ms"]);
+    assert_eq!(rows[2][..3], ["slabyard", "200 ms", "1.00"]);
 }
 
 /// Another allocator is named if it surely takes less than Slabyard, and not if glibc does, with

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 const MEANING: [&str; 4] = [
     "The figures of a run are those of all processes that the program starts. The tables show \
-     medians of the runs. CPU time is user and system time.",
+     means of all runs. CPU time is user and system time.",
     "Peak memory is the largest resident memory, of several processes together as far as samples \
      show it. It includes code and libraries.",
     "Mean memory is the mean of the resident memory over a run, sampled every 10 ms. It is not \
      shown if a run was too short.",
-    "A ratio compares the mean of the runs with glibc's. The true ratio lies between the two \
+    "A ratio compares a mean with glibc's. The true ratio lies between the two \
      figures of the 95 % column; it is unknown if there are none. If 1.00 is between them, there \
      may be no difference.",
 ];
@@ -147,7 +147,7 @@ impl Shown {
         let ratio = kind.and_then(|kind| kind.to_glibc);
         let interval = ratio.and_then(|ratio| ratio.interval);
         let cells = [
-            kind.map(|kind| (self.unit)(kind.figure.median)),
+            kind.map(|kind| (self.unit)(kind.figure.mean)),
             ratio.map(|ratio| format!("{:.2}", ratio.ratio)),
             interval.map(|interval| format!("{:.2} to {:.2}", interval.low, interval.high)),
         ];

@@ -873,6 +873,39 @@ fn an_answer_claims_no_more_than_is_known() {
     assert!(answer(&report).is_none());
 }
 
+/// A replay that does not compare Slabyard with glibc has a first sentence too.
+#[test]
+fn a_replay_without_slabyard_or_glibc_has_a_sentence() {
+    let first = |report: &Report| {
+        let sentence = report.answers()[0].clone();
+        let words = words_of(&html::render(report));
+        assert_eq!(words.lines().nth(2), Some(sentence.as_str()));
+        let json = serde_json::to_value(report.figures()).unwrap();
+        assert_eq!(json["sentences"][0], sentence);
+        assert!(unbroken(&table::render(report)).starts_with(&sentence));
+        sentence
+    };
+    let none = "There is no comparison of Slabyard with glibc, because not both were replayed.";
+    let start = "Replayed alone, the allocations take least CPU time with";
+    assert_eq!(first(&report()), format!("{start} quick. {none}"));
+    let mut tie = with_a_tie();
+    rank(&mut tie.measurement.allocators);
+    assert_eq!(first(&tie), format!("{start} quick and like. {none}"));
+    for one in &mut tie.measurement.allocators {
+        one.rank = None;
+    }
+    let once =
+        format!("{start} quick, in one run, which does not show how certain this is. {none}");
+    assert_eq!(first(&tie), once);
+    let nothing = "No allocator replays the recording.";
+    assert_eq!(first(&Report::default()), nothing);
+    let mut failing = with_answer([17.0, 17.5, 16.8, 17.2, 17.0], THEIRS);
+    failing.measurement.allocators[0].failure = Some("killed by signal 6".to_string());
+    failing.answer = answer::of(&failing.summary, &failing.measurement, None);
+    let said = "The replay fails with Slabyard: killed by signal 6.";
+    assert_eq!(first(&failing), said);
+}
+
 /// Runs of a program on glibc and Slabyard, for a report.
 fn runs() -> RealRuns {
     let kind = |values: [f64; 3], glibc: Option<[f64; 3]>| Kind {

@@ -18,6 +18,9 @@ use std::fmt::Write;
 /// by side.
 const PANEL: f64 = 320.0;
 
+/// The first letter of a name may begin before its place, as a j does.
+const SIDE: f64 = 2.0;
+
 /// The chart of one figure of the program: for each allocator a dot and an interval, in per cent of
 /// the first allocator's figure. `None` if no run has the figure.
 pub fn runs(all: &RealRuns, shown: &Shown) -> Option<String> {
@@ -32,7 +35,7 @@ pub fn runs(all: &RealRuns, shown: &Shown) -> Option<String> {
     }
     let axis = axis_of_runs(&rows.iter().map(|row| row.1).collect::<Vec<_>>());
     let words = |one: &real::Measured, kind: &real::Kind| {
-        let value = (shown.unit)(kind.figure.median);
+        let value = (shown.unit)(kind.figure.mean);
         let told = kind.to_glibc.map(|ratio| signed(ratio.ratio));
         match told {
             Some(told) => format!("{value}  {told}"),
@@ -54,9 +57,9 @@ pub fn runs(all: &RealRuns, shown: &Shown) -> Option<String> {
     for (index, (one, kind)) in rows.iter().enumerate() {
         let y = TOP + ROW * index as f64;
         let value = words(one, kind);
-        let name = fitted(&one.name, PANEL - width_of(&value) - 12.0);
+        let name = fitted(&one.name, PANEL - SIDE - width_of(&value) - 12.0);
         let class = format!("name {}", colour('f', &one.name));
-        text(&mut svg, 0.0, y + 8.0, &class, &name);
+        text(&mut svg, SIDE, y + 8.0, &class, &name);
         text(&mut svg, PANEL, y + 8.0, "value end", &value);
         for tick in ticks_of_runs(&axis) {
             let class = if tick == 0.0 { "base" } else { "grid" };
@@ -150,7 +153,7 @@ fn signed(ratio: f64) -> String {
 
 /// A figure with its ratio to the first allocator's, in words.
 fn in_words(kind: &real::Kind, shown: &Shown) -> String {
-    let value = (shown.unit)(kind.figure.median);
+    let value = (shown.unit)(kind.figure.mean);
     let Some(ratio) = kind.to_glibc else {
         return value;
     };
@@ -236,7 +239,7 @@ fn speed_row(
         (axis.at(high), middle),
     );
     if frame.is_narrow() {
-        text(svg, 0.0, y + 8.0, &format!("name {name}"), &one.name);
+        text(svg, SIDE, y + 8.0, &format!("name {name}"), &one.name);
         text(svg, frame.width, y + 8.0, "value end", &words);
     } else {
         let before = axis.start - 12.0;
