@@ -236,7 +236,8 @@ fn runs_section(page: &mut String, report: &Report) {
     };
     let note = format!(
         "{}. A dot is an allocator\u{2019}s figure compared with that of {} in per cent; further to \
-         the left is better. The true difference lies within the line (95 %).",
+         the left is better. The true difference lies within the line (95 %). A \
+         hollow dot has none, because the runs do not show how certain it is.",
         runs::rounds(all),
         escape(all.allocators.first().map_or("", |base| &base.name))
     );

@@ -1055,6 +1055,33 @@ fn the_answer_is_first_and_the_caveats_and_notes_are_last() {
 }
 
 #[test]
+fn a_dot_whose_certainty_is_unknown_is_hollow() {
+    let hollow = |page: &str| {
+        let document = parsed(page);
+        let dots = document
+            .descendants()
+            .filter(|node| node.has_tag_name("circle"));
+        let is_hollow =
+            |dot: roxmltree::Node<'_, '_>| dot.attribute("class").unwrap().ends_with(" unsure");
+        dots.map(is_hollow).collect::<Vec<_>>()
+    };
+    let mut report = report();
+    let mut all = runs();
+    // CPU time and peak of glibc and slabyard; the times and faults of 0 have no dot but glibc's.
+    let known = [false, false, false, false, false, false];
+    report.runs = Some(all.clone());
+    assert_eq!(hollow(&html::render(&report)), known);
+    let cpu = &mut all.allocators[1].cpu_s;
+    cpu.to_glibc = cpu.to_glibc.map(|ratio| Ratio {
+        interval: None,
+        ..ratio
+    });
+    report.runs = Some(all);
+    let one = [false, true, false, false, false, false];
+    assert_eq!(hollow(&html::render(&report)), one);
+}
+
+#[test]
 fn a_program_that_was_not_run_has_a_reason() {
     let mut report = with_answer([17.0, 17.5, 16.8, 17.2, 17.0], THEIRS);
     report.no_runs = Some("it does not end".to_string());

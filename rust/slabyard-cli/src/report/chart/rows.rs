@@ -104,7 +104,14 @@ fn dot(
         let (low, high) = (axis.at(percent(sure.low)), axis.at(percent(sure.high)));
         line(svg, "range", (low, y), (high, y));
     }
-    let (class, hint) = (colour('b', name), escape(hint));
+    // A narrow line is hidden by its dot, so a missing one must differ from it.
+    let unsure = if sure.is_none() && !is_base {
+        " unsure"
+    } else {
+        ""
+    };
+    let class = format!("{}{unsure}", colour('b', name));
+    let hint = escape(hint);
     let _ = writeln!(
         svg,
         "<circle class=\"{class}\" cx=\"{:.1}\" cy=\"{y:.1}\" r=\"5.5\"><title>{hint}</title>\
