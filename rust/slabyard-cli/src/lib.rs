@@ -8,8 +8,10 @@
 //! other commands: [`faults`] lets a program's allocations fail, [`real`] runs the program itself on
 //! each allocator, and [`preload`] loads a malloc into an unchanged program, which [`program`] runs.
 //! [`service`] ends programs that do not end by themselves, and loads servers before.
+//! [`caveat`] is a reason why figures of either may mislead.
 
 mod allocators;
+mod caveat;
 mod cli;
 mod faults;
 #[cfg(any(test, feature = "fuzz"))]

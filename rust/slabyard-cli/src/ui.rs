@@ -76,6 +76,13 @@ pub fn nanoseconds(value: f64) -> String {
     }
 }
 
+/// A text with a capital letter at its start.
+pub fn capital(words: &str) -> String {
+    let mut letters = words.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(letters).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

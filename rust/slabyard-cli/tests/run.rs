@@ -10,6 +10,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
+/// The text in one line, with single blanks between its words.
+fn unbroken(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 fn which() -> (TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let program = program(&folder, "which", &["-rdynamic"]);
@@ -286,9 +291,10 @@ fn the_malloc_that_a_program_is_linked_with_has_its_name() {
         ["compare", "--run", "-r", "2", "-a", "glibc", "--", program],
     );
     let out = stdout(&output);
+    let words = out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(out.contains("\nslabyard (linked) "), "{out}");
     assert!(
-        out.contains("libslabyard-malloc.so.1, with which the program is linked"),
+        words.contains("libslabyard-malloc.so.1, with which the program is linked"),
         "{out}"
     );
     assert!(out.contains("libc.so.6"), "{out}");
@@ -483,7 +489,7 @@ fn a_program_that_cannot_be_repeated_is_only_replayed() {
         let output = done(folder.path(), words.split_whitespace().chain([script]));
         let why = json(folder.path(), "r.json")["no_runs"].take();
         let why = why.as_str().unwrap().to_string();
-        let said = stdout(&output).replace('\n', " ");
+        let said = unbroken(&stdout(&output));
         assert!(
             said.contains(&format!("not run on each allocator: {why}.")),
             "{said}"
@@ -646,7 +652,7 @@ fn an_allocator_on_which_the_program_goes_wrong_has_no_figures() {
             .unwrap()
             .iter()
             .map(|one| one["failure"].clone());
-        (stdout(&output), failures.collect::<Vec<_>>())
+        (unbroken(&stdout(&output)), failures.collect::<Vec<_>>())
     };
     let script = "case $LD_PRELOAD in *mine.so) exit 3;; esac; echo $LD_PRELOAD";
     let (out, failures) = compare("", script, 3);
@@ -665,6 +671,8 @@ fn an_allocator_on_which_the_program_goes_wrong_has_no_figures() {
         out.contains(&format!("slabyard FAILED: the program {other}")),
         "{out}"
     );
+    let first = format!("The program fails with Slabyard: it {other}. sh -c ");
+    assert!(out.starts_with(&first), "{out}");
     assert_eq!(failures[1], other);
     let (_, failures) = compare("--same-output", "echo same; exit 4", 0);
     assert!(

@@ -1,14 +1,16 @@
 //! `slabyard compare --run`: runs the program itself on each allocator in turn, and measures the
 //! time and memory of its processes.
 //!
-//! [`contenders`] finds the allocators, [`tree`] samples memory, [`text`] writes the table. In each round every allocator
-//! has one run. So a disturbance of the machine affects all allocators, and the figures of one
+//! [`contenders`] finds the allocators, [`tree`] samples memory, [`answer`] and [`text`] write the
+//! sentences and tables. In each round every allocator has one run. So a disturbance of the machine affects all allocators, and the figures of one
 //! round can be compared.
 
+pub mod answer;
 pub mod contenders;
 pub mod text;
 mod tree;
 
+use crate::caveat::Caveat;
 use crate::machine::Machine;
 use crate::preload::serving;
 use crate::program::{self, Ended, Reach, Signals, Usage, Watch, LOOK_AGAIN};
@@ -154,10 +156,16 @@ pub struct RealRuns {
     pub ends: String,
     /// The signal that ended the measurement before its end.
     pub interrupted: Option<i32>,
-    /// The gain of the program by Slabyard; `None` if it was not measured.
+    /// The gain of the program by Slabyard; `None` if there were no runs.
     pub answer: Option<String>,
+    /// A sentence on the allocators in `better`.
+    pub others: Option<String>,
+    /// The allocators that surely take less CPU time or memory than Slabyard.
+    pub better: Vec<answer::Better>,
+    /// Why the answer is doubtful, in a few words for each of these caveats.
+    pub doubts: Vec<String>,
     /// Why the figures may mislead.
-    pub caveats: Vec<String>,
+    pub caveats: Vec<Caveat>,
     pub allocators: Vec<Measured>,
 }
 
@@ -530,13 +538,17 @@ fn summarise(
         rounds,
         ends: ending(status),
         interrupted,
-        answer: None,
-        caveats: Vec::new(),
         allocators: contenders.iter().zip(records).map(measured).collect(),
+        ..RealRuns::default()
     };
     all.caveats = caveats(&all, status, plan.precision, reached);
     all.caveats.extend(of_mallocs(plan, others));
-    all.answer = text::answer(&all);
+    if !answer::is_failure(&all) {
+        all.doubts = Caveat::doubts(&all.caveats);
+    }
+    all.answer = answer::sentence(&all);
+    all.better = answer::better(&all);
+    all.others = answer::others(&all.better);
     all
 }
 
@@ -555,21 +567,24 @@ fn described(contender: &Contender, plan: &Plan) -> Option<String> {
 }
 
 /// What a reader must know of the mallocs inside the program and those that it starts.
-fn of_mallocs(plan: &Plan, others: &BTreeSet<PathBuf>) -> Vec<String> {
+fn of_mallocs(plan: &Plan, others: &BTreeSet<PathBuf>) -> Vec<Caveat> {
     let own = serving::of(&plan.command[0]).ok().flatten();
     let name = plan.command[0].to_string_lossy();
-    let mut found: Vec<_> = own.and_then(|own| own.caveat(&name)).into_iter().collect();
+    let doubt = |text| Caveat::doubtful("the program has a malloc of its own", text);
+    let of_own = own.and_then(|own| own.caveat(&name)).map(doubt);
+    let mut found: Vec<Caveat> = of_own.into_iter().collect();
     for program in others {
         let Ok(Some(serving)) = serving::of_executable(program) else {
             continue;
         };
         let name = program.display();
         if let Some(where_) = serving.described().filter(|_| !serving.is_program) {
-            found.push(format!(
+            let text = format!(
                 "It starts {name}, which has the malloc of {where_}, if no library replaces it."
-            ));
+            );
+            found.push(text.into());
         }
-        found.extend(serving.caveat(&name.to_string()));
+        found.extend(serving.caveat(&name.to_string()).map(doubt));
     }
     found
 }
@@ -643,61 +658,77 @@ fn caveats(
     status: ExitStatus,
     wanted: Option<f64>,
     reached: Option<f64>,
-) -> Vec<String> {
+) -> Vec<Caveat> {
     let mut found = Vec::new();
     let glibc = &all.allocators[0];
     let cpu = &glibc.cpu_s.figure;
-    let least = cpu.runs.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = cpu.runs.iter().copied().fold(0.0, f64::max);
+    let (least, most) = answer::range(&cpu.runs);
     if most - least > cpu.median * BUSY_SPAN {
-        found.push(format!(
-            "The machine was busy with other programs, or the program differs from run to run: its CPU \
-             time on glibc was {} to {}.",
-            text::seconds(least),
-            text::seconds(most)
+        found.push(Caveat::doubtful(
+            "the times vary from run to run",
+            format!(
+                "The machine was busy with other programs, or the program differs from run to run: \
+                 its CPU time on glibc was {} to {}.",
+                text::seconds(least),
+                text::seconds(most)
+            ),
         ));
     }
     if all.rounds < ENOUGH_ROUNDS {
-        found.push(format!(
-            "{} too few to distinguish small differences from chance: use --times {} or more.",
-            if all.rounds == 1 {
-                "One round is".into()
-            } else {
-                format!("{} rounds are", all.rounds)
-            },
+        let (doubt, few) = match all.rounds {
+            1 => ("there was one round only".into(), "One round is".into()),
+            few => (
+                format!("there were {few} rounds only"),
+                format!("{few} rounds are"),
+            ),
+        };
+        let text = format!(
+            "{few} too few to distinguish small differences from chance: use --times {} or more.",
             2 * ENOUGH_ROUNDS
-        ));
+        );
+        found.push(Caveat::doubtful(doubt, text));
     }
     if glibc.wall_s.figure.median < SHORT.as_secs_f64() {
         found.push(
             "The program runs only briefly, so its start and that of the allocators take a large \
              part of all times. Let it do more work."
-                .to_string(),
+                .into(),
         );
     }
     if glibc.peak_bytes.figure.median < PEAK_SEEN {
-        found.push(format!(
-            "Peaks below {} cannot be measured, because a process begins with memory of this tool.",
-            ui::round_bytes(PEAK_SEEN as u64)
-        ));
+        found.push(
+            format!(
+                "Peaks below {} cannot be measured, because a process begins with memory of this \
+                 tool.",
+                ui::round_bytes(PEAK_SEEN as u64)
+            )
+            .into(),
+        );
     }
     // A server under load is ended by a signal.
     if status.code() != Some(0) && all.load.is_none() {
-        found.push(format!(
-            "The program {} on glibc, so it may not have done its work.",
-            ending(status)
+        let base = all.base();
+        found.push(Caveat::doubtful(
+            format!("the program {} on {base}", ending(status)),
+            format!(
+                "The program {} on {base}, so it may not have done its work.",
+                ending(status)
+            ),
         ));
     }
     if let Some(wanted) = wanted.filter(|wanted| reached.is_none_or(|reached| reached > *wanted)) {
         let reached = reached.map_or("unknown".to_string(), |reached| {
             format!("known to {:.1} %", reached * 100.0)
         });
-        found.push(format!(
-            "After {} rounds the least certain ratio of CPU time is {reached}, where {:.1} % was \
-             requested. A larger --within gives it more time.",
-            all.rounds,
-            wanted * 100.0
-        ));
+        found.push(
+            format!(
+                "After {} rounds the least certain ratio of CPU time is {reached}, where {:.1} % \
+                 was requested. A larger --within gives it more time.",
+                all.rounds,
+                wanted * 100.0
+            )
+            .into(),
+        );
     }
     found
 }

@@ -1,49 +1,58 @@
-//! The tables of `compare --run` for the terminal, and a sentence on the program's gain by
-//! Slabyard.
+//! The tables of the program's runs, for the terminal and the page.
 
-use super::contenders::SLABYARD;
-use super::{Kind, Measured, Ratio, RealRuns, ServedKinds};
-use crate::report::table::{lay_out, shortened, wrapped};
+use super::{Kind, Measured, RealRuns};
+use crate::report::table::{lay_out, list, paragraph, shortened};
 use crate::run;
+use crate::service::readings::Better;
 use crate::ui;
-use slabyard_certainty::Interval;
 use std::fmt::Write;
 use std::time::Duration;
 
-const WIDTH: usize = 96;
-
-const TIMES: [&str; 7] = ["allocator", "wall", "ratio", "95 %", "CPU", "ratio", "95 %"];
-
-const MEMORY: [&str; 10] = [
-    "allocator",
-    "peak",
-    "ratio",
-    "95 %",
-    "mean",
-    "ratio",
-    "95 %",
-    "page faults",
-    "ratio",
-    "95 %",
+const MEANING: [&str; 4] = [
+    "The figures of a run are those of all processes that the program starts. The tables show \
+     means of all runs. CPU time is user and system time.",
+    "Peak memory is the largest resident memory, of several processes together as far as samples \
+     show it. It includes code and libraries.",
+    "Mean memory is the mean of the resident memory over a run, sampled every 10 ms. It is not \
+     shown if a run was too short.",
+    "A ratio compares a mean with that of the first row. The true ratio lies between the two \
+     figures of the 95 % column; it is unknown if there are none. If 1.00 is between them, there \
+     may be no difference.",
 ];
 
-const LOAD: [&str; 7] = ["allocator", "load", "ratio", "95 %", "CPU", "ratio", "95 %"];
+/// A table: its title, the heads of its columns, and a row for each allocator.
+pub struct Table {
+    pub title: String,
+    pub rows: Vec<Vec<String>>,
+}
 
-pub const MEANING: &str = "\
-Figures are those of all processes that the program starts, and medians of the runs; CPU is user \
-and system. Peak: resident memory, of several processes together as far as samples show it. Mean: \
-the same over the run, sampled every 10 ms; - if a run was too short. Both include code and \
-libraries. A ratio compares the mean with that of the first row. It lies between the \
-two figures of its 95 % column, or is unknown if there are none; if 1.00 is between them, there \
-may be no difference.";
-
+/// The report on runs without a replay.
 pub fn render(all: &RealRuns) -> String {
     let mut text = String::from("\n");
-    if let Some(answer) = &all.answer {
-        let _ = writeln!(text, "{}\n", wrapped(answer, WIDTH));
-    }
-    let _ = writeln!(text, "{}\n{}", shortened(&all.command), tables(all));
+    paragraph(&mut text, &first(all).join(" "));
+    paragraph_of_doubts(&mut text, &all.doubts);
+    let _ = writeln!(text, "{}\n\n{}", shortened(&all.command), in_words(all));
+    let caveats: Vec<_> = all.caveats.iter().map(|one| one.text.clone()).collect();
+    list(&mut text, "Caveats", &caveats);
+    list(&mut text, "Notes", &notes(all));
     text
+}
+
+/// The sentences that come first.
+pub fn first(all: &RealRuns) -> Vec<String> {
+    let sentences = [&all.answer, &all.others];
+    sentences.into_iter().flatten().cloned().collect()
+}
+
+/// Says why the first sentences are doubtful.
+pub fn paragraph_of_doubts(text: &mut String, doubts: &[String]) {
+    if !doubts.is_empty() {
+        let doubts = doubts.join("; ");
+        paragraph(
+            text,
+            &format!("This is doubtful: {doubts} (see the caveats below)."),
+        );
+    }
 }
 
 /// How many runs there were.
@@ -55,121 +64,104 @@ pub fn rounds(all: &RealRuns) -> String {
     )
 }
 
-/// Everything but the answer and the command.
-pub fn tables(all: &RealRuns) -> String {
-    let mut text = rounds(all) + "\n\n";
-    for caveat in &all.caveats {
-        let _ = writeln!(text, "{}\n", wrapped(caveat, WIDTH));
-    }
-    lay_out(&mut text, &time_rows(all));
-    text.push('\n');
-    lay_out(&mut text, &memory_rows(all));
-    for rows in served_rows(all) {
+/// The tables, and the allocators that the program fails with.
+pub fn in_words(all: &RealRuns) -> String {
+    let mut text = format!("The program on each allocator: {}\n\n", rounds(all));
+    for table in tables(all) {
+        lay_out(&mut text, &table.rows);
         text.push('\n');
-        lay_out(&mut text, &rows);
     }
-    let _ = writeln!(text, "\n{}", wrapped(MEANING, WIDTH));
-    for one in &all.allocators {
-        if let Some(library) = &one.library {
-            let _ = writeln!(text, "{}: {library}", one.name);
-        }
+    for why in failures(all) {
+        paragraph(&mut text, &why);
     }
-    for one in &all.allocators {
-        if let Some(why) = &one.failure {
-            let _ = writeln!(text, "{} FAILED: the program {why}", one.name);
-        }
-    }
-    text.truncate(text.trim_end().len());
-    text + "\n"
+    text
+}
+
+pub fn failures(all: &RealRuns) -> Vec<String> {
+    let why = |one: &Measured| {
+        let why = one.failure.as_deref()?;
+        Some(format!("{} FAILED: the program {why}", one.name))
+    };
+    all.allocators.iter().filter_map(why).collect()
+}
+
+/// What the figures are, and which libraries were used.
+pub fn notes(all: &RealRuns) -> Vec<String> {
+    let library = |one: &Measured| Some(format!("{}: {}", one.name, one.library.as_ref()?));
+    let libraries = all.allocators.iter().filter_map(library);
+    MEANING
+        .map(String::from)
+        .into_iter()
+        .chain(libraries)
+        .collect()
 }
 
 fn good(all: &RealRuns) -> impl Iterator<Item = &Measured> {
     all.allocators.iter().filter(|one| one.failure.is_none())
 }
 
-/// A row of heads, and one for each allocator.
-pub fn time_rows(all: &RealRuns) -> Vec<[String; 7]> {
-    let is_server = all.load.is_some();
-    let heads = (if is_server { LOAD } else { TIMES }).map(str::to_string);
-    std::iter::once(heads).chain(good(all).map(times)).collect()
+/// A figure of the program: its name, where it is among the results, and its unit in words.
+pub struct Shown {
+    pub name: String,
+    of: Box<dyn Fn(&Measured) -> Option<&Kind>>,
+    pub unit: fn(f64) -> String,
+    /// Whether the page shows it as a chart, in which further to the left is better.
+    pub less_is_better: bool,
 }
 
-pub fn memory_rows(all: &RealRuns) -> Vec<[String; 10]> {
-    let heads = MEMORY.map(str::to_string);
-    let rows = good(all).map(memory);
-    std::iter::once(heads).chain(rows).collect()
-}
-
-fn times(one: &Measured) -> [String; 7] {
-    let load = one.served.as_ref().map(|served| &served.load_s);
-    let [wall, wall_ratio, wall_interval] = cells(Some(load.unwrap_or(&one.wall_s)), seconds);
-    let [cpu, cpu_ratio, cpu_interval] = cells(Some(&one.cpu_s), seconds);
-    let name = one.name.clone();
-    [
-        name,
-        wall,
-        wall_ratio,
-        wall_interval,
-        cpu,
-        cpu_ratio,
-        cpu_interval,
-    ]
-}
-
-fn memory(one: &Measured) -> [String; 10] {
-    let bytes = |value: f64| ui::bytes(value as u64);
-    let [peak, peak_ratio, peak_interval] = cells(Some(&one.peak_bytes), bytes);
-    let mean = one.mean_resident_bytes.as_ref();
-    let [mean, mean_ratio, mean_interval] = cells(mean, bytes);
-    let faults = |value: f64| ui::grouped(value as u64);
-    let [faults, faults_ratio, faults_interval] = cells(Some(&one.page_faults), faults);
-    [
-        one.name.clone(),
-        peak,
-        peak_ratio,
-        peak_interval,
-        mean,
-        mean_ratio,
-        mean_interval,
-        faults,
-        faults_ratio,
-        faults_interval,
-    ]
-}
-
-/// Tables of the figures of a server under load: its memory after the load, and what the load printed. Each has a
-/// row of heads.
-pub fn served_rows(all: &RealRuns) -> Vec<Vec<[String; 4]>> {
-    let served = |one: &'_ Measured| one.served.clone();
-    let all: Vec<_> = good(all)
-        .filter_map(|one| Some((&one.name, served(one)?)))
-        .collect();
-    let Some((_, first)) = all.first() else {
-        return Vec::new();
-    };
-    let table = |head: &str, of: &dyn Fn(&ServedKinds) -> Option<[String; 3]>| {
-        let heads = ["allocator", head, "ratio", "95 %"].map(str::to_string);
-        let rows = all.iter().filter_map(|(name, served)| {
-            let [value, ratio, interval] = of(served)?;
-            Some([name.to_string(), value, ratio, interval])
-        });
-        std::iter::once(heads).chain(rows).collect()
-    };
-    let idle = |served: &ServedKinds| {
-        Some(cells(Some(&served.idle_bytes), |value| {
-            ui::bytes(value as u64)
-        }))
-    };
-    let mut tables = vec![table("idle", &idle)];
-    for reading in &first.readings {
-        let of = |served: &ServedKinds| {
-            let mut readings = served.readings.iter();
-            let found = readings.find(|one| one.name == reading.name)?;
-            Some(cells(Some(&found.kind), plain))
-        };
-        tables.push(table(&reading.name, &of));
+fn figure(
+    name: &str,
+    unit: fn(f64) -> String,
+    of: impl Fn(&Measured) -> Option<&Kind> + 'static,
+) -> Shown {
+    Shown {
+        name: name.to_string(),
+        of: Box::new(of),
+        unit,
+        less_is_better: true,
     }
-    tables
+}
+
+/// All figures that are known of an allocator, the most important first.
+pub fn shown(all: &RealRuns) -> Vec<Shown> {
+    let count = |count| ui::grouped(count as u64);
+    let mut shown = vec![
+        figure("CPU time", seconds, |one| Some(&one.cpu_s)),
+        figure("peak memory", bytes, |one| Some(&one.peak_bytes)),
+    ];
+    match all.load {
+        Some(_) => shown.extend(of_server(all)),
+        None => shown.push(figure("wall time", seconds, |one| Some(&one.wall_s))),
+    }
+    shown.push(figure("page faults", count, |one| Some(&one.page_faults)));
+    shown.push(figure("mean memory", bytes, |one| {
+        one.mean_resident_bytes.as_ref()
+    }));
+    shown.retain(|figure| good(all).any(|one| figure.kind(one).is_some()));
+    shown
+}
+
+/// The figures that only a server under load has.
+fn of_server(all: &RealRuns) -> Vec<Shown> {
+    let mut shown = vec![
+        figure("load time", seconds, |one| {
+            Some(&one.served.as_ref()?.load_s)
+        }),
+        figure("memory after the load", bytes, |one| {
+            Some(&one.served.as_ref()?.idle_bytes)
+        }),
+    ];
+    let first = good(all).find_map(|one| one.served.as_ref());
+    for reading in first.map_or(&[][..], |served| &served.readings) {
+        let name = reading.name.clone();
+        let mut figure = figure(&reading.name, plain, move |one| {
+            let mut readings = one.served.as_ref()?.readings.iter();
+            Some(&readings.find(|one| one.name == name)?.kind)
+        });
+        figure.less_is_better = reading.better == Better::Less;
+        shown.push(figure);
+    }
+    shown
 }
 
 /// A figure without a unit, with at least three digits.
@@ -181,86 +173,60 @@ fn plain(value: f64) -> String {
     }
 }
 
-/// The cells of a figure: the figure, its ratio to glibc's, and the ratio's interval.
-fn cells(kind: Option<&Kind>, unit: impl Fn(f64) -> String) -> [String; 3] {
-    let ratio = kind.and_then(|kind| kind.to_glibc);
-    let interval = ratio.and_then(|ratio| ratio.interval);
-    let cells = [
-        kind.map(|kind| unit(kind.figure.median)),
-        ratio.map(|ratio| format!("{:.2}", ratio.ratio)),
-        interval.map(|interval| format!("{:.2} to {:.2}", interval.low, interval.high)),
-    ];
-    cells.map(|cell| cell.unwrap_or("-".to_string()))
+impl Shown {
+    pub fn kind<'a>(&self, one: &'a Measured) -> Option<&'a Kind> {
+        (self.of)(one)
+    }
+
+    /// The cells of an allocator: the figure, its ratio to that of the first row, and the ratio's
+    /// interval.
+    fn cells(&self, one: &Measured) -> [String; 3] {
+        let kind = self.kind(one);
+        let ratio = kind.and_then(|kind| kind.to_glibc);
+        let interval = ratio.and_then(|ratio| ratio.interval);
+        let cells = [
+            kind.map(|kind| (self.unit)(kind.figure.mean)),
+            ratio.map(|ratio| format!("{:.2}", ratio.ratio)),
+            interval.map(|interval| format!("{:.2} to {:.2}", interval.low, interval.high)),
+        ];
+        cells.map(|cell| cell.unwrap_or("-".to_string()))
+    }
+}
+
+/// Two figures in a table are as much as fits into a terminal of 80 columns.
+pub fn tables(all: &RealRuns) -> Vec<Table> {
+    let table = |pair: &[Shown]| Table {
+        title: title(pair),
+        rows: rows(all, pair),
+    };
+    shown(all).chunks(2).map(table).collect()
+}
+
+/// A title such as `Wall time and page faults of the program on each allocator`.
+fn title(figures: &[Shown]) -> String {
+    let names: Vec<&str> = figures.iter().map(|figure| figure.name.as_str()).collect();
+    let names = ui::capital(&names.join(" and "));
+    format!("{names} of the program on each allocator")
+}
+
+fn rows(all: &RealRuns, figures: &[Shown]) -> Vec<Vec<String>> {
+    let mut heads = vec!["allocator".to_string()];
+    heads.extend(
+        figures
+            .iter()
+            .flat_map(|figure| [&figure.name, "ratio", "95 %"].map(String::from)),
+    );
+    let row = |one: &Measured| {
+        let cells = figures.iter().flat_map(|figure| figure.cells(one));
+        std::iter::once(one.name.clone()).chain(cells).collect()
+    };
+    std::iter::once(heads).chain(good(all).map(row)).collect()
+}
+
+fn bytes(bytes: f64) -> String {
+    ui::bytes(bytes as u64)
 }
 
 pub fn seconds(seconds: f64) -> String {
     run::seconds(Duration::from_secs_f64(seconds.max(0.0)))
-}
-
-/// A sentence on the program's gain by Slabyard; `None` if Slabyard was not measured.
-pub fn answer(all: &RealRuns) -> Option<String> {
-    let ours = all.allocators.iter().find(|one| one.name == SLABYARD)?;
-    let base = all.base();
-    let Some(served) = &ours.served else {
-        let mut text = format!(
-            "With Slabyard, the program's CPU time {}",
-            difference(ours.cpu_s.to_glibc?, base, true)
-        );
-        if let Some(peak) = ours.peak_bytes.to_glibc {
-            let _ = write!(
-                text,
-                ", and its peak memory {}",
-                difference(peak, base, false)
-            );
-        }
-        return Some(text + ".");
-    };
-    let mut text = format!(
-        "With Slabyard, the server's CPU time under this load {}",
-        difference(ours.cpu_s.to_glibc?, base, true)
-    );
-    if let Some(peak) = ours.peak_bytes.to_glibc {
-        let _ = write!(text, ", its peak memory {}", difference(peak, base, false));
-    }
-    if let Some(idle) = served.idle_bytes.to_glibc {
-        let _ = write!(
-            text,
-            ", and its memory after the load {}",
-            difference(idle, base, false)
-        );
-    }
-    Some(text + ".")
-}
-
-/// Describes a ratio, such as `is 3.0 % less than with glibc (2.1 to 3.9 %)`; the allocator can be left
-/// out if it was named before.
-fn difference(ratio: Ratio, base: &str, is_named: bool) -> String {
-    let than = if is_named {
-        format!(" than with {base}")
-    } else {
-        String::new()
-    };
-    let percent = |ratio: f64| (ratio - 1.0).abs() * 100.0;
-    let Some(Interval { low, high }) = ratio.interval else {
-        let once = ratio.ratio;
-        return format!(
-            "was {once:.2} of that with {base}, in runs that do not show how certain this is"
-        );
-    };
-    if low <= 1.0 && 1.0 <= high {
-        return format!(
-            "cannot be distinguished from that with {base} ({low:.2} to {high:.2} of it)"
-        );
-    }
-    let (word, least, most) = if high < 1.0 {
-        ("less", high, low)
-    } else {
-        ("more", low, high)
-    };
-    format!(
-        "is {:.1} % {word}{than} ({:.1} to {:.1} %)",
-        percent(ratio.ratio),
-        percent(least),
-        percent(most)
-    )
 }

@@ -9,7 +9,7 @@ use crate::plan::Summary;
 use crate::preload::serving::GLIBC;
 use crate::real::RealRuns;
 use crate::replay::measure::{Measured, Measurement};
-use crate::ui::{bytes, grouped};
+use crate::ui::{grouped, round_bytes};
 use serde::Serialize;
 use slabyard_certainty::{self as certainty, Interval};
 
@@ -122,7 +122,7 @@ fn by_size(ours: &Measured, theirs: &Measured) -> Vec<(String, f64)> {
     let kinds = differences(ours, theirs);
     let sizes = kinds.iter().map(Vec::len).max().unwrap_or(0);
     let sum = |class: usize| kinds.iter().filter_map(|sizes| sizes.get(class)).sum();
-    let name = |class: usize| format!("up to {}", bytes(8 << class));
+    let name = |class: usize| format!("up to {}", round_bytes(8 << class));
     largest_first((0..sizes).map(|class| (name(class), sum(class))))
 }
 
@@ -148,6 +148,11 @@ fn between(sure: Option<Interval>, worded: impl Fn(f64) -> String, unit: &str) -
     };
     let (least, most) = if high < 0.0 { (high, low) } else { (low, high) };
     format!("{} to {} {unit}", worded(least), worded(most))
+}
+
+/// A difference, such as `42 ms less`.
+pub fn milliseconds_more(ms: f64) -> String {
+    format!("{} ms {}", milliseconds(ms), direction(ms))
 }
 
 /// The word for a difference: `less` or `more`.
@@ -221,9 +226,7 @@ impl Answer {
         let all: f64 = self.by_size.iter().map(|size| size.1.abs()).sum();
         let sizes = self.by_size.iter().take(SIZES_NAMED);
         let worth = sizes.filter(|size| size.1.abs() >= WORTH_NAMING * all);
-        let worded = |(what, ms): &(String, f64)| {
-            format!("{what} {} ms {}", milliseconds(*ms), direction(*ms))
-        };
+        let worded = |(what, ms): &(String, f64)| format!("{what} {}", milliseconds_more(*ms));
         let kinds: Vec<_> = self.by_kind.iter().map(worded).collect();
         let sizes: Vec<_> = worth.map(worded).collect();
         format!(

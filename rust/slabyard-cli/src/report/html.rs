@@ -1,26 +1,15 @@
-//! Writes the report as an HTML page: one file without references to others.
+//! Writes the report as an HTML page: one file without references to others. It has the same order
+//! as the text: the answer, the runs of the program, the replay, the caveats, and how all this was
+//! measured.
 
-use super::chart::{self, escape};
+use super::chart::{self, curves, escape, rows, Frame, COLOURED, NARROW, WIDE};
 use super::{listed, memory, named, ratio, Report};
-use crate::real::text;
+use crate::real::text as runs;
 use crate::replay::measure::{Figure, Latency, Measured};
-use crate::ui::{bytes, grouped, nanoseconds};
+use crate::ui::{bytes, capital, grouped, nanoseconds};
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("page.css");
-
-/// The names that have a colour in the style sheet; `program` is the recorded program.
-const COLOURED: [&str; 9] = [
-    "program",
-    "slabyard",
-    "slabyard-caches",
-    "glibc",
-    "mimalloc",
-    "snmalloc",
-    "jemalloc",
-    "tcmalloc",
-    "rpmalloc",
-];
 
 pub fn render(report: &Report) -> String {
     let program = escape(&report.program);
@@ -35,14 +24,9 @@ pub fn render(report: &Report) -> String {
     );
     header(&mut page, report, &program);
     runs_section(&mut page, report);
-    tiles(&mut page, report);
-    speed_section(&mut page, report);
-    table_section(&mut page, report);
-    memory_section(&mut page, report);
-    latency_section(&mut page, report);
-    sizes_section(&mut page, report);
-    facts_section(&mut page, report);
-    reading_section(&mut page, report);
+    replay_section(&mut page, report);
+    caveats_section(&mut page, report);
+    method_section(&mut page, report);
     let _ = write!(
         page,
         "<footer>slabyard {}, {}</footer>\n</main>\n</body>\n</html>\n",
@@ -63,36 +47,65 @@ fn colour_rules() -> String {
     rules
 }
 
-/// The first sentence is the answer, the others are notes.
-fn answers(report: &Report) -> String {
-    let mut text = String::new();
+/// The answer: the first sentence, the others, and a line that says why they are doubtful.
+fn header(page: &mut String, report: &Report, program: &str) {
+    let _ = writeln!(
+        page,
+        "<header>\n<h1>What {program} costs on each allocator</h1>"
+    );
     for (index, words) in report.answers().iter().enumerate() {
-        let class = if index == 0 { "answer" } else { "note" };
-        let _ = writeln!(text, "<p class=\"{class}\">{}</p>", escape(words));
+        let class = if index == 0 { "answer" } else { "more" };
+        let _ = writeln!(page, "<p class=\"{class}\">{}</p>", sentence(words));
     }
-    text
+    doubts(page, report);
+    let _ = writeln!(
+        page,
+        "<p><code>{}</code></p>\n</header>",
+        escape(&shortened(&report.command))
+    );
 }
 
-fn header(page: &mut String, report: &Report, program: &str) {
-    let _ = write!(
-        page,
-        "<h1>What {program} costs on each allocator</h1>\n{}<p><code>{}</code></p>\n\
-         <p class=\"what\">{}.</p>\n",
-        answers(report),
-        escape(&shortened(&report.command)),
-        escape(&report.what())
-    );
-    for caveat in report.caveats() {
-        let _ = writeln!(page, "<p class=\"caveat\">{}</p>", escape(&caveat));
+/// A sentence in which no line ends between a number and its unit.
+fn sentence(words: &str) -> String {
+    let words = super::words(words).into_iter();
+    let words: Vec<_> = words.map(|word| word.replace(' ', "\u{a0}")).collect();
+    escape(&words.join(" "))
+}
+
+/// The caveats that make the answer doubtful, each with a link to its text.
+fn doubts(page: &mut String, report: &Report) {
+    let all = report.all_caveats();
+    let doubts = report.doubts();
+    let links: Vec<_> = all
+        .iter()
+        .enumerate()
+        .filter_map(|(index, caveat)| {
+            let doubt = caveat
+                .doubt
+                .as_ref()
+                .filter(|doubt| doubts.contains(doubt))?;
+            let doubt = escape(doubt);
+            Some(format!("<a href=\"#caveat-{}\">{doubt}</a>", index + 1))
+        })
+        .collect();
+    if !links.is_empty() {
+        let links = links.join("; ");
+        let _ = writeln!(page, "<p class=\"caveat\">This is doubtful: {links}.</p>");
     }
-    if let Some(damage) = &report.damage {
-        let damage = escape(damage);
-        let _ = writeln!(
-            page,
-            "<p class=\"note\">The recording is {damage}; what came before was \
-            used.</p>"
-        );
+}
+
+/// All caveats in full.
+fn caveats_section(page: &mut String, report: &Report) {
+    let all = report.all_caveats();
+    if all.is_empty() {
+        return;
     }
+    page.push_str("<section>\n<h2>Caveats</h2>\n<ul>\n");
+    for (index, caveat) in all.iter().enumerate() {
+        let text = escape(&caveat.text);
+        let _ = writeln!(page, "<li id=\"caveat-{}\">{text}</li>", index + 1);
+    }
+    page.push_str("</ul>\n</section>\n");
 }
 
 fn shortened(command: &str) -> String {
@@ -163,19 +176,51 @@ fn section(page: &mut String, title: &str, note: &str) {
     );
 }
 
-/// Adds a picture that scrolls if the window is too narrow to read its text.
-fn picture(page: &mut String, svg: &str) {
-    let _ = write!(page, "<div class=\"scroll\">\n{svg}</div>\n");
-}
-
-fn runs_table<const N: usize>(page: &mut String, caption: &str, rows: &[[String; N]]) {
+/// A section of a section.
+fn part(page: &mut String, title: &str, note: &str) {
     let _ = writeln!(
         page,
-        "<div class=\"scroll\"><table>\n<caption>{caption}</caption>"
+        "<section>\n<h3>{title}</h3>\n<p class=\"note\">{note}</p>"
     );
-    heads(page, &rows[0].each_ref().map(String::as_str));
-    for row in &rows[1..] {
-        let _ = write!(page, "<tr><th scope=\"row\">{}</th>", escape(&row[0]));
+}
+
+/// Adds a picture for wide windows, and one for narrow ones; the style sheet shows one of them.
+fn picture(page: &mut String, draw: impl Fn(&Frame) -> String) {
+    for frame in [&WIDE, &NARROW] {
+        let _ = write!(
+            page,
+            "<div class=\"picture {}\">\n{}</div>\n",
+            frame.name,
+            draw(frame)
+        );
+    }
+}
+
+/// Opens a table in a region that scrolls if the window is too narrow, and adds its first row. The
+/// keyboard reaches the region, and a shadow at an edge shows that there is more.
+fn open_table(page: &mut String, caption: &str, heads: &[&str]) {
+    let many = if heads.len() > 4 { " many" } else { "" };
+    let _ = write!(
+        page,
+        "<div class=\"scroll{many}\" role=\"region\" tabindex=\"0\" aria-label=\"{caption}\"><table>\n\
+         <caption>{caption}</caption>\n<tr>"
+    );
+    for name in heads {
+        let _ = write!(page, "<th scope=\"col\">{name}</th>");
+    }
+    page.push_str("</tr>\n");
+}
+
+fn runs_table(page: &mut String, table: &runs::Table) {
+    let heads: Vec<_> = table.rows[0].iter().map(String::as_str).collect();
+    open_table(page, &table.title, &heads);
+    for row in &table.rows[1..] {
+        let _ = write!(
+            page,
+            "<tr><th scope=\"row\">{}{}</th>",
+            colour_dot(&row[0]),
+            escape(&row[0])
+        );
         for cell in &row[1..] {
             let _ = write!(page, "<td>{}</td>", escape(cell));
         }
@@ -186,30 +231,71 @@ fn runs_table<const N: usize>(page: &mut String, caption: &str, rows: &[[String;
 
 /// The figures of the program itself.
 fn runs_section(page: &mut String, report: &Report) {
-    let Some(runs) = &report.runs else {
+    let Some(all) = &report.runs else {
         return;
     };
-    let note = format!("{}. {}", text::rounds(runs), text::MEANING);
-    section(page, "The program itself", &escape(&note));
-    for caveat in &runs.caveats {
-        let _ = writeln!(page, "<p class=\"caveat\">{}</p>", escape(caveat));
-    }
-    runs_table(
-        page,
-        "Time of the program on each allocator",
-        &text::time_rows(runs),
+    let note = format!(
+        "{}. A dot is an allocator\u{2019}s figure compared with that of {} in per cent; further to \
+         the left is better. The true difference lies within the line (95 %). A \
+         hollow dot has none, because the runs do not show how certain it is.",
+        runs::rounds(all),
+        escape(all.allocators.first().map_or("", |base| &base.name))
     );
-    runs_table(
-        page,
-        "Memory of the program on each allocator",
-        &text::memory_rows(runs),
-    );
-    for one in &runs.allocators {
-        if let Some(why) = &one.failure {
-            let why = format!("{} failed: the program {why}", one.name);
-            let _ = writeln!(page, "<p class=\"caveat\">{}</p>", escape(&why));
+    section(page, "The program on each allocator", &note);
+    page.push_str("<div class=\"panels\">\n");
+    for shown in runs::shown(all).iter().filter(|one| one.less_is_better) {
+        if let Some(svg) = rows::runs(all, shown) {
+            let _ = write!(
+                page,
+                "<div>\n<h3>{}</h3>\n{svg}</div>\n",
+                capital(&shown.name)
+            );
         }
     }
+    page.push_str("</div>\n");
+    for why in runs::failures(all) {
+        let _ = writeln!(page, "<p class=\"caveat\">{}</p>", escape(&why));
+    }
+    page.push_str("<details><summary>All figures of the runs</summary>\n");
+    for table in runs::tables(all) {
+        runs_table(page, &table);
+    }
+    page.push_str("</details>\n</section>\n");
+}
+
+/// All that the replay shows.
+fn replay_section(page: &mut String, report: &Report) {
+    let title = report.title_of_replay();
+    let _ = writeln!(page, "<h2 class=\"chapter\">{title}</h2>");
+    for words in report.explanation() {
+        let _ = writeln!(page, "<p>{}</p>", sentence(&words));
+    }
+    let _ = writeln!(page, "<p class=\"note\">{}.</p>", escape(&report.what()));
+    tiles(page, report);
+    origin_section(page, report);
+    sizes_section(page, report);
+    memory_section(page, report);
+    speed_section(page, report);
+    latency_section(page, report);
+    table_section(page, report);
+}
+
+/// Where the difference between Slabyard and glibc comes from.
+fn origin_section(page: &mut String, report: &Report) {
+    let Some(answer) = &report.answer else {
+        return;
+    };
+    if answer.by_kind.is_empty() {
+        return;
+    }
+    part(
+        page,
+        "Kinds of call and sizes",
+        "What all calls of a kind, or of a size, take with Slabyard compared with glibc. Calls are \
+         timed alone here, without the waits for memory that the program\u{2019}s use of objects \
+         has, so the sum differs from that of the replay.",
+    );
+    picture(page, |frame| rows::origin(answer, frame));
     page.push_str("</section>\n");
 }
 
@@ -221,15 +307,15 @@ fn speed_section(page: &mut String, report: &Report) {
         measurement.repeats,
         nanoseconds(measurement.replay_ns.mean)
     );
-    section(page, "Time per operation", &note);
-    picture(page, &chart::speed(report));
+    part(page, "Time per operation", &note);
+    picture(page, |frame| rows::speed(report, frame));
     page.push_str("</section>\n");
 }
 
 fn table_section(page: &mut String, report: &Report) {
-    section(
+    part(
         page,
-        "All figures",
+        "All figures of the replay",
         &format!(
             "The best figure of each column, and those that cannot be distinguished from it, are \
              in colour. {} {} {}",
@@ -238,12 +324,9 @@ fn table_section(page: &mut String, report: &Report) {
             escape(&report.about_slabyard())
         ),
     );
-    page.push_str(
-        "<div class=\"scroll\"><table>\n<caption>All figures of each allocator, the fastest \
-         first</caption>\n",
-    );
-    heads(
+    open_table(
         page,
+        "All figures of the replay on each allocator, the fastest first",
         &[
             "allocator",
             "rank",
@@ -274,15 +357,6 @@ fn table_section(page: &mut String, report: &Report) {
     page.push_str("</table></div>\n</section>\n");
 }
 
-/// Adds the first row of a table.
-fn heads(page: &mut String, names: &[&str]) {
-    page.push_str("<tr>");
-    for name in names {
-        let _ = write!(page, "<th scope=\"col\">{name}</th>");
-    }
-    page.push_str("</tr>\n");
-}
-
 /// The least value of all allocators.
 fn least(report: &Report, value: impl Fn(&Measured) -> f64) -> f64 {
     report
@@ -300,10 +374,10 @@ fn table_row(page: &mut String, report: &Report, one: &Measured) {
         |m| m.all.p999,
         |m| m.all.p9999,
     ];
-    let name = escape(&one.name);
     let _ = write!(
         page,
-        "<tr><th scope=\"row\"><span class=\"dot b-{name}\"></span>{}</th>",
+        "<tr><th scope=\"row\">{}{}</th>",
+        colour_dot(&one.name),
         escape(&named(one))
     );
     let mut cell = |text: String, best: bool| {
@@ -343,8 +417,13 @@ fn with_times(ratio: &str) -> String {
     format!("{ratio}{sign}")
 }
 
+/// A dot in an allocator's colour.
+fn colour_dot(name: &str) -> String {
+    format!("<span class=\"dot {}\"></span>", chart::colour('b', name))
+}
+
 fn memory_section(page: &mut String, report: &Report) {
-    section(
+    part(
         page,
         "Resident memory over the run",
         "The memory that the operating system had to provide while the program ran, operation by \
@@ -358,24 +437,22 @@ fn memory_section(page: &mut String, report: &Report) {
              often.</p>\n",
         );
     }
-    picture(page, &chart::memory(report));
+    picture(page, |frame| curves::memory(report, frame));
     page.push_str("</section>\n");
 }
 
 fn latency_section(page: &mut String, report: &Report) {
-    section(
+    part(
         page,
         "How long single calls take",
         "For each time, how many calls took longer. A curve further to the left is better; its far \
          end is the tail that makes a program stutter.",
     );
-    picture(page, &chart::latency(report));
-    page.push_str(
-        "<details><summary>By kind of call</summary>\n<div class=\"scroll\"><table>\n\
-         <caption>Single calls of each allocator by kind, in ns</caption>\n",
-    );
-    heads(
+    picture(page, |frame| curves::latency(report, frame));
+    page.push_str("<details><summary>By kind of call</summary>\n");
+    open_table(
         page,
+        "Single calls of each allocator by kind, in ns",
         &[
             "kind of call, in ns",
             "calls",
@@ -402,8 +479,8 @@ fn latency_row(page: &mut String, report: &Report, one: &Measured, kind: &str, l
     let name = escape(&one.name);
     let _ = write!(
         page,
-        "<tr><th scope=\"row\"><span class=\"dot b-{name}\"></span>{name} <small>{kind}</small></th>\
-         <td>{}</td>",
+        "<tr><th scope=\"row\">{}{name} <small>{kind}</small></th><td>{}</td>",
+        colour_dot(&one.name),
         grouped(latency.calls)
     );
     let Latency {
@@ -423,12 +500,12 @@ fn latency_row(page: &mut String, report: &Report, one: &Measured, kind: &str, l
 }
 
 fn sizes_section(page: &mut String, report: &Report) {
-    section(
+    part(
         page,
         "Which sizes dominate",
         "Allocations and reallocations by the requested size, and the sum of their bytes.",
     );
-    picture(page, &chart::sizes(report));
+    picture(page, |frame| rows::sizes(report, frame));
     page.push_str("</section>\n");
 }
 
@@ -436,12 +513,30 @@ fn fact(page: &mut String, name: &str, value: &str) {
     let _ = writeln!(page, "<dt>{name}</dt><dd>{}</dd>", escape(value));
 }
 
-fn facts_section(page: &mut String, report: &Report) {
-    let (machine, summary) = (&report.machine, &report.summary);
+/// How the figures were measured: of the runs, on which machine, and of the replay.
+fn method_section(page: &mut String, report: &Report) {
     section(
         page,
-        "Recording, machine and allocators",
-        "Figures of another machine will differ.",
+        "How it was measured",
+        "What was done, and what the figures leave out.",
+    );
+    if let Some(all) = &report.runs {
+        page.push_str("<h3>The runs of the program</h3>\n<ul>\n");
+        for note in runs::notes(all) {
+            let _ = writeln!(page, "<li>{}</li>", escape(&note));
+        }
+        page.push_str("</ul>\n");
+    }
+    replay_method(page, report);
+    facts(page, report);
+    page.push_str("</section>\n");
+}
+
+fn facts(page: &mut String, report: &Report) {
+    let (machine, summary) = (&report.machine, &report.summary);
+    page.push_str(
+        "<h3>Recording, machine and allocators</h3>\n<p class=\"note\">Figures of another machine \
+         will differ.</p>\n",
     );
     page.push_str("<dl>\n");
     let size = bytes(report.file_bytes);
@@ -481,15 +576,10 @@ fn facts_section(page: &mut String, report: &Report) {
     fact(page, "pages", &pages);
     fact(page, "allocators", &report.versions());
     fact(page, "date", &machine.date);
-    page.push_str("</dl>\n</section>\n");
+    page.push_str("</dl>\n");
 }
 
-fn reading_section(page: &mut String, report: &Report) {
-    section(
-        page,
-        "How to read this",
-        "What was done, and what the figures leave out.",
-    );
+fn replay_method(page: &mut String, report: &Report) {
     let checked = report
         .measurement
         .allocators
@@ -506,10 +596,13 @@ fn reading_section(page: &mut String, report: &Report) {
     } else {
         "Contents of objects were not checked in this run.".to_string()
     };
-    let refused = refusals(report);
+    let left_out = report.left_out().into_iter();
+    let left_out: String = left_out
+        .map(|words| format!("<li>{}</li>\n", escape(&words)))
+        .collect();
     let _ = write!(
         page,
-        "<ul>\n<li>The program ran once with its own allocator, while its calls were recorded. The \
+        "<h3>The replay</h3>\n<ul>\n<li>The program ran once with its own allocator, while its calls were recorded. The \
          same calls were then made on each allocator, in a new process each time: recorded threads \
          as threads, recorded processes one after the other.</li>\n\
          <li>Objects are touched as a program does: written after allocation (each cache line of \
@@ -530,19 +623,6 @@ fn reading_section(page: &mut String, report: &Report) {
          it starts before the program. \u{201c}At the end\u{201d} is the memory after the \
          program\u{2019}s last call; \u{201c}after giving back\u{201d} is the memory after the \
          allocator was asked to return what it can (if it has such a call).</li>\n\
-         <li>{verified}</li>\n{refused}</ul>\n</section>\n"
+         <li>{verified}</li>\n{left_out}</ul>\n"
     );
-}
-
-fn refusals(report: &Report) -> String {
-    let mut items = String::new();
-    for one in report.ranked().into_iter().filter(|one| one.refused > 0) {
-        let _ = writeln!(
-            items,
-            "<li>{} refused {} allocations, mostly alignments that it does not offer.</li>",
-            escape(&one.name),
-            grouped(one.refused)
-        );
-    }
-    items
 }

@@ -1,4 +1,5 @@
-//! Reports: the same figures as a table for the terminal, as an HTML page, and as JSON (by serde).
+//! Reports: the same figures as text for the terminal, as an HTML page, and as JSON (by serde). All
+//! three begin with the same sentences.
 
 pub mod answer;
 pub mod chart;
@@ -6,6 +7,7 @@ pub mod html;
 pub mod info;
 pub mod table;
 
+use crate::caveat::Caveat;
 use crate::machine::Machine;
 use crate::plan::Summary;
 use crate::real::RealRuns;
@@ -51,38 +53,135 @@ pub struct Report {
 /// A report as it is written to a file.
 #[derive(Serialize)]
 struct Figures<'a> {
+    /// The sentences that come first.
+    sentences: Vec<String>,
+    /// Why they are doubtful.
+    doubts: Vec<String>,
     #[serde(flatten)]
     report: &'a Report,
-    /// The reasons why the figures may mislead.
-    caveats: Vec<String>,
+    /// The reasons why the figures of the replay may mislead.
+    caveats: Vec<Caveat>,
 }
 
 impl Report {
     /// The data for JSON.
     pub fn figures(&self) -> impl Serialize + '_ {
         Figures {
+            sentences: self.answers(),
+            doubts: self.doubts(),
             report: self,
             caveats: self.caveats(),
         }
     }
 
-    /// The sentences that come first: on the program itself, if it was run, and on its allocations.
+    /// The runs of the program, if they have an answer.
+    fn run(&self) -> Option<&RealRuns> {
+        self.runs.as_ref().filter(|runs| runs.answer.is_some())
+    }
+
+    /// The sentences that come first: on the program itself, if it was run, else on the replay of
+    /// its allocations.
     pub fn answers(&self) -> Vec<String> {
-        let mut all = Vec::new();
-        let program = self.runs.as_ref().and_then(|runs| runs.answer.clone());
-        let is_run = program.is_some();
-        all.extend(program);
-        if let Some(answer) = &self.answer {
-            all.push(answer.sentence.clone());
-            all.push(match is_run {
-                true => answer.origin.clone(),
-                false => answer.model_error.to_string(),
-            });
-            if !is_run {
-                all.push(answer.origin.clone());
+        match (self.run(), &self.answer) {
+            (Some(runs), _) => crate::real::text::first(runs),
+            (None, Some(answer)) => {
+                vec![answer.sentence.clone(), answer.model_error.to_string()]
+            }
+            (None, None) => vec![self.without_answer()],
+        }
+    }
+
+    /// Why these sentences are doubtful, in a few words for each reason.
+    pub fn doubts(&self) -> Vec<String> {
+        match self.run() {
+            Some(runs) => runs.doubts.clone(),
+            None => Caveat::doubts(&self.caveats()),
+        }
+    }
+
+    /// The title of what the replay shows.
+    pub fn title_of_replay(&self) -> &'static str {
+        match self.run() {
+            Some(_) => "Where it comes from: the replay",
+            None => "The replay",
+        }
+    }
+
+    /// The sentences that explain the first ones by the replay.
+    pub fn explanation(&self) -> Vec<String> {
+        let of_replay = match (self.run(), &self.answer) {
+            (Some(_), Some(answer)) => answer.sentence.clone(),
+            (Some(_), None) => self.without_answer(),
+            (None, _) => String::new(),
+        };
+        let origin = self.answer.as_ref().map(|answer| answer.origin.clone());
+        let mut all = vec![of_replay, origin.unwrap_or_default()];
+        all.retain(|words| !words.is_empty());
+        all
+    }
+
+    /// What the replay shows if it cannot compare Slabyard with glibc.
+    fn without_answer(&self) -> String {
+        for (name, called) in [("slabyard", "Slabyard"), ("glibc", "glibc")] {
+            if let Some(one) = self.failed().find(|one| one.name == name) {
+                let why = one.failure.as_deref().unwrap_or_default();
+                return format!("The replay fails with {called}: {why}.");
             }
         }
-        all.retain(|words| !words.is_empty());
+        let ranked = self.ranked();
+        let Some(fastest) = ranked.first() else {
+            return "No allocator replays the recording.".to_string();
+        };
+        let as_fast = |one: &&&Measured| one.rank.is_some() && one.rank == fastest.rank;
+        let mut names: Vec<_> = ranked
+            .iter()
+            .filter(as_fast)
+            .map(|one| one.name.clone())
+            .collect();
+        if names.is_empty() {
+            names.push(fastest.name.clone());
+        }
+        let sure = match fastest.rank {
+            Some(_) => "",
+            None => ", in one run, which does not show how certain this is",
+        };
+        format!(
+            "Replayed alone, the allocations take least CPU time with {}{sure}. There is no \
+             comparison of Slabyard with glibc, because not both were replayed.",
+            listed(&names)
+        )
+    }
+
+    /// All reasons why figures may mislead: first those for the runs, then those for the replay.
+    pub fn all_caveats(&self) -> Vec<Caveat> {
+        let runs = self.runs.as_ref();
+        let mut all = runs.map_or(Vec::new(), |runs| runs.caveats.clone());
+        all.extend(self.caveats());
+        all
+    }
+
+    /// What the replay does not contain, or did not do.
+    pub fn left_out(&self) -> Vec<String> {
+        use crate::ui::grouped;
+        let refusing = self.ranked().into_iter().filter(|one| one.refused > 0);
+        let mut all: Vec<_> = refusing
+            .map(|one| {
+                format!(
+                    "{} refused {} allocations, mostly alignments that it does not offer.",
+                    one.name,
+                    grouped(one.refused)
+                )
+            })
+            .collect();
+        let (unknown, unseen) = (self.summary.unknown_frees, self.summary.unseen_frees);
+        if unknown + unseen > 0 {
+            all.push(format!(
+                "Left out: {} frees of objects whose allocation was not seen; {} objects were never \
+                 seen freed.",
+                grouped(unknown),
+                grouped(unseen)
+            ));
+        }
         all
     }
 
@@ -148,11 +247,11 @@ impl Report {
     pub fn certainty(&self) -> String {
         let repeats = self.measurement.repeats;
         if repeats < 2 {
-            return "One run does not show how certain a time is: use --repeats 5.".to_string();
+            return "One replay does not show how certain a time is: use --repeats 5.".to_string();
         }
         let mut text = format!(
-            "ns/op is the mean of {repeats} runs in turn. The ratio to the fastest lies between the two \
-             figures of its 95 % column. Allocators of the same rank (=) cannot be told apart."
+            "The time is the mean of {repeats} replays in turn. The ratio to the fastest lies between the two \
+             figures of its 95 % column. Allocators of the same rank (=) cannot be distinguished."
         );
         let near = self.within_noise();
         if !near.is_empty() {
@@ -205,32 +304,45 @@ impl Report {
         peaks.fold(f64::INFINITY, f64::min)
     }
 
-    /// The reasons why the figures may mislead.
-    pub fn caveats(&self) -> Vec<String> {
+    /// The reasons why the figures of the replay may mislead.
+    pub fn caveats(&self) -> Vec<Caveat> {
         use crate::ui::grouped;
         let mut caveats = Vec::new();
-        if let Some(busy) = &self.measurement.busy {
-            caveats.push(format!(
-                "The machine was busy with other programs: {busy}. The times are less certain and \
-                 may be wrong: measure again on a quiet machine."
+        if let Some(why) = &self.no_runs {
+            caveats.push(Caveat::doubtful(
+                "the program itself was not run",
+                format!("The program itself was not run on each allocator: {why}."),
             ));
         }
-        if let Some(why) = &self.no_runs {
-            caveats.push(format!(
-                "The program itself was not run on each allocator: {why}."
+        if let Some(busy) = &self.measurement.busy {
+            caveats.push(Caveat::doubtful(
+                "the machine was busy",
+                format!(
+                    "The machine was busy with other programs: {busy}. The times of the replay are \
+                     less certain and may be wrong: measure again on a quiet machine."
+                ),
+            ));
+        }
+        if let Some(damage) = &self.damage {
+            caveats.push(Caveat::doubtful(
+                "a part of the recording is missing",
+                format!("The recording is {damage}; the part before the damage was used."),
             ));
         }
         if let Some(wanted) = self.measurement.wanted_precision {
-            caveats.extend(self.missed(wanted));
+            caveats.extend(self.missed(wanted).map(Caveat::from));
         }
         let operations = self.summary.operations;
         if operations < ENOUGH_OPERATIONS {
-            caveats.push(format!(
-                "This recording is small: {} operations are too few to judge an allocator, \
-                 because its start takes a large part of their time. {} or more are enough: let \
-                 the program do more work, or run longer.",
-                grouped(operations),
-                grouped(ENOUGH_OPERATIONS)
+            caveats.push(Caveat::doubtful(
+                "the recording is small",
+                format!(
+                    "This recording is small: {} operations are too few to judge an allocator, \
+                     because its start takes a large part of their time. {} or more are enough: let \
+                     the program do more work, or run longer.",
+                    grouped(operations),
+                    grouped(ENOUGH_OPERATIONS)
+                ),
             ));
         }
         caveats.extend(self.untouched());
@@ -240,7 +352,7 @@ impl Report {
                 "Python has an allocator of its own for objects of up to 512 bytes, which does \
                  not call malloc for each of them. With PYTHONMALLOC=malloc in the environment \
                  they are recorded too."
-                    .to_string(),
+                    .into(),
             );
         }
         caveats
@@ -248,43 +360,47 @@ impl Report {
 
     /// Warns if the program's work between its calls may matter more than the calls. `make bench
     /// ARGS=truth` has shown for which programs it does.
-    fn not_replayed(&self) -> Vec<String> {
+    fn not_replayed(&self) -> Vec<Caveat> {
         let summary = &self.summary;
         let mut found = Vec::new();
         if summary.threads > summary.processes {
-            found.push(
+            found.push(Caveat::doubtful(
+                "the program has several threads",
                 "This program has several threads. A replay leaves out their work between the \
                  calls, so their calls coincide at other moments. The real difference to glibc in \
-                 time can be half as large or twice as large, and the real peak half as large."
-                    .to_string(),
-            );
+                 time can be half as large or twice as large, and the real peak half as large.",
+            ));
         }
         let small = summary.peak_payload < MOST_LIVE_SMALL * summary.peak_objects;
         if small && summary.peak_payload >= BEYOND_CACHES {
-            found.push(
-                "This program holds many small objects. If it reads them often, its own time depends on how \
-                 closely the allocator places them, which a replay does not measure: the real \
-                 difference to glibc can be two to three times as large."
-                    .to_string(),
-            );
+            found.push(Caveat::doubtful(
+                "the program holds many small objects",
+                "This program holds many small objects. If it reads them often, its own time \
+                 depends on how closely the allocator places them, which a replay does not \
+                 measure: the real difference to glibc can be two to three times as large.",
+            ));
         }
         found
     }
 
     /// Warns if replays touch much more memory than the program did.
-    fn untouched(&self) -> Option<String> {
+    fn untouched(&self) -> Option<Caveat> {
         use crate::ui::bytes;
         let real = self.summary.peak_resident as f64;
         let told = real > 0.0 && self.summary.processes == 1 && self.best_peak().is_finite();
         if !told || self.best_peak() <= real * FAR_OFF {
             return None;
         }
-        Some(format!(
+        let text = format!(
             "The program itself had at most {} in RAM, with its code and libraries. Replays had {} \
              and more: they write on every page that it asked for, and it did not. Memory, and the \
              time of page faults, are far too high here.",
             bytes(real as u64),
             bytes(self.best_peak() as u64)
+        );
+        Some(Caveat::doubtful(
+            "the replay uses more memory than the program",
+            text,
         ))
     }
 
@@ -298,8 +414,8 @@ impl Report {
             format!("known to {:.1} %", reached * 100.0)
         });
         Some(format!(
-            "After {} rounds the least certain ratio is {reached}, where {:.1} % was requested. A \
-             larger --within gives it more time.",
+            "After {} rounds of the replay the least certain ratio is {reached}, where {:.1} % was \
+             requested. A larger --within gives it more time.",
             self.measurement.repeats,
             wanted * 100.0
         ))
@@ -368,6 +484,23 @@ impl Report {
 pub fn named(one: &Measured) -> String {
     let note = one.note.map_or(String::new(), |note| format!(" ({note})"));
     format!("{}{note}", one.name)
+}
+
+/// The words of a sentence. A number and its unit are one word, between which no line ends.
+pub fn words(sentence: &str) -> Vec<String> {
+    const UNITS: [&str; 9] = ["%", "s", "ms", "ns", "B", "KiB", "MiB", "GiB", "TiB"];
+    let is_unit = |word: &str| UNITS.contains(&word.trim_end_matches([')', ',', '.', ';', ':']));
+    let mut words: Vec<String> = Vec::new();
+    for word in sentence.split(' ') {
+        match words.last_mut() {
+            Some(last) if is_unit(word) && last.ends_with(|c: char| c.is_ascii_digit()) => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => words.push(word.to_string()),
+        }
+    }
+    words
 }
 
 /// `a`, `a and b`, `a, b and c`.
