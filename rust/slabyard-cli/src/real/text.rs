@@ -100,10 +100,13 @@ fn good(all: &RealRuns) -> impl Iterator<Item = &Measured> {
     all.allocators.iter().filter(|one| one.failure.is_none())
 }
 
+/// Where a figure is among the results of an allocator.
+type Place = dyn Fn(&Measured) -> Option<&Kind>;
+
 /// A figure of the program: its name, where it is among the results, and its unit in words.
 pub struct Shown {
     pub name: String,
-    of: Box<dyn Fn(&Measured) -> Option<&Kind>>,
+    of: Box<Place>,
     pub unit: fn(f64) -> String,
     /// Whether the page shows it as a chart, in which further to the left is better.
     pub less_is_better: bool,
