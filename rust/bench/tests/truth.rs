@@ -5,7 +5,7 @@
 
 use slabyard_bench::part;
 use slabyard_bench::truth::contender;
-use slabyard_bench::truth::programs::{Program, ALL};
+use slabyard_bench::truth::programs::{Kind, Program, ALL};
 use slabyard_bench::truth::real::{self, Ready, Run};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -63,11 +63,8 @@ fn the_memory_of_several_processes_is_added_up() {
         command: workers.command(scratch.path(), false).unwrap(),
         folder: scratch.path(),
     };
-    let as_one = Program {
-        name: "workers, as one",
-        kind: slabyard_bench::truth::programs::Kind::Objects,
-        ..*workers
-    };
+    let mut as_one = *workers;
+    as_one.kind = Kind::Objects;
     let peak = |program| {
         let peaks = (0..5).map(|_| real::run(&ready(program), &who[0]).unwrap().peak_kib);
         peaks.fold(0.0, f64::max)

@@ -65,7 +65,7 @@ pub struct Program {
 impl Program {
     /// Whether its processes have memory at the same time, so that one's peak is not that of all.
     pub fn has_several_processes(&self) -> bool {
-        self.kind == Kind::Processes || self.name == "gcc"
+        self.kind == Kind::Processes || ["gcc", "redis"].contains(&self.name)
     }
 
     pub fn size(&self, quick: bool) -> u64 {

@@ -216,12 +216,15 @@ fn counts(what: &str, who: &str, all: &[Verdict]) -> String {
     )
 }
 
+/// One of an allocator's two verdicts.
+type FigureOf = fn(&Line) -> Option<Verdict>;
+
 /// How many stated intervals hold the real figure, and how wide they are.
 pub fn summary(found: &[Found]) -> String {
     let lines: Vec<Line> = found.iter().flat_map(Found::lines).collect();
     let cpu = |line: &Line| line.cpu;
     let peak = |line: &Line| line.peak;
-    let figures: [(&str, fn(&Line) -> Option<Verdict>); 2] = [("CPU time", cpu), ("peak", peak)];
+    let figures: [(&str, FigureOf); 2] = [("CPU time", cpu), ("peak", peak)];
     let mut text = format!(
         "\nGoal: {:.0} % held, median width below {:.0} points\n\n\
          | figure | the stated interval holds the real figure | the two agree, by both intervals | \
