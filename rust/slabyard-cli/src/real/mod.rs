@@ -63,6 +63,8 @@ struct Run {
     usage: Usage,
     /// The mean of all processes together, over the program's life; `None` if it was too short.
     mean_resident: Option<f64>,
+    /// The peak of several processes together: 0 if there was one; `None` if they were too short.
+    peak_together: Option<u64>,
 }
 
 /// The ratio of an allocator's mean to glibc's.
@@ -108,6 +110,9 @@ pub struct RealRuns {
     pub rounds: usize,
     /// How the program ends on glibc.
     pub ends: String,
+    /// Whether peaks are those of the largest process, since several ran too briefly to be seen
+    /// together.
+    pub peaks_of_largest: bool,
     /// The signal that ended the measurement before its end.
     pub interrupted: Option<i32>,
     /// The gain of the program by Slabyard; `None` if it was not measured.
@@ -300,11 +305,9 @@ impl Race<'_> {
             return Ok(Outcome::Failed(why.to_string()));
         }
         Ok(Outcome::Took(Run {
-            usage: Usage {
-                peak_bytes: ended.usage.peak_bytes.max(tree.peak_of_several()),
-                ..ended.usage
-            },
+            usage: ended.usage,
             mean_resident: tree.mean(),
+            peak_together: tree.peak_of_several(),
         }))
     }
 
@@ -379,6 +382,13 @@ fn summarise(
         record.runs.truncate(rounds);
     }
     let reached = reached(&records, rounds);
+    let mut runs = records.iter().flat_map(|record| &record.runs);
+    let peaks_of_largest = runs.any(|run| run.peak_together.is_none());
+    let runs = records.iter_mut().flat_map(|record| &mut record.runs);
+    for run in runs.filter(|_| !peaks_of_largest) {
+        let together = run.peak_together.unwrap_or_default();
+        run.usage.peak_bytes = run.usage.peak_bytes.max(together);
+    }
     let glibc = records[0].runs.clone();
     let measured = |(contender, record): (&Contender, Record)| {
         let base = contender.library.is_some().then_some(&glibc[..]);
@@ -394,6 +404,7 @@ fn summarise(
         command: words.collect::<Vec<_>>().join(" "),
         rounds,
         ends: ending(status),
+        peaks_of_largest,
         interrupted,
         answer: None,
         caveats: Vec::new(),
@@ -487,6 +498,13 @@ fn caveats(
             "Peaks below {} cannot be measured, because a process begins with memory of this tool.",
             ui::round_bytes(PEAK_SEEN as u64)
         ));
+    }
+    if all.peaks_of_largest {
+        found.push(
+            "Several processes of the program ran too briefly to be seen together, so peaks are \
+             those of its largest process."
+                .to_string(),
+        );
     }
     if status.code() != Some(0) {
         found.push(format!(

@@ -10,6 +10,7 @@ fn took(cpu_ms: u64, mean_resident: Option<f64>) -> Run {
             ..Usage::default()
         },
         mean_resident,
+        peak_together: Some(0),
     }
 }
 
@@ -128,6 +129,34 @@ fn what_cannot_be_told_is_not_told() {
     let unsure =
         "CPU time was 0.50 of that with glibc, in runs that do not show how certain this is";
     assert!(text.contains(unsure), "{text}");
+}
+
+/// All peaks of a comparison are of the same kind.
+#[test]
+fn several_processes_have_a_peak_together_if_they_were_seen_together() {
+    let seen = |last| {
+        let mut glibc = record(&[100, 100, 100]);
+        glibc.runs[0].peak_together = Some(300 << 20);
+        glibc.runs[2].peak_together = last;
+        summary(vec![glibc, record(&[80, 80, 80])], 3, &plan(), 0)
+    };
+    let mib = |all: &RealRuns| {
+        let runs = &all.allocators[0].peak_bytes.figure.runs;
+        runs.iter()
+            .map(|bytes| bytes / 1048576.0)
+            .collect::<Vec<_>>()
+    };
+    let together = seen(Some(200 << 20));
+    assert_eq!(mib(&together), [300.0, 100.0, 200.0]);
+    assert!(!text::render(&together).contains("largest process"));
+    let alone = seen(None);
+    assert_eq!(mib(&alone), [100.0, 100.0, 100.0]);
+    let said = text::render(&alone).replace('\n', " ");
+    let answer = "and the peak memory of its largest process is 20.0 % less";
+    assert!(
+        said.contains(answer) && said.contains("too briefly to be seen"),
+        "{said}"
+    );
 }
 
 #[test]

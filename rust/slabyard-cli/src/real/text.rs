@@ -153,7 +153,11 @@ pub fn answer(all: &RealRuns) -> Option<String> {
         difference(ours.cpu_s.to_glibc?, " than with glibc")
     );
     if let Some(peak) = ours.peak_bytes.to_glibc {
-        let _ = write!(text, ", and its peak memory {}", difference(peak, ""));
+        let whose = match all.peaks_of_largest {
+            true => "the peak memory of its largest process",
+            false => "its peak memory",
+        };
+        let _ = write!(text, ", and {whose} {}", difference(peak, ""));
     }
     Some(text + ".")
 }
