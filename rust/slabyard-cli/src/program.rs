@@ -208,8 +208,12 @@ static EARLY: OnceLock<Vec<Region>> = OnceLock::new();
 /// An address and a length.
 type Region = (usize, usize);
 
-/// Notes the memory that the tool has before it does anything. To be called first in `main`.
+/// Notes the memory that the tool has before it does anything. To be called first in `main`. With a
+/// preloaded malloc, nothing is noted: the memory may be that of the tool's own objects.
 pub fn note_early_memory() {
+    if std::env::var_os("LD_PRELOAD").is_some() {
+        return;
+    }
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     // SAFETY: the address of the thread's own errno always exists.
     let own = unsafe { libc::__errno_location() } as usize;

@@ -119,7 +119,10 @@ fn entry(
     Ok(Entry {
         who,
         cpu: both(&before, &after, |run| run.cpu_ms),
-        peak: both(&before, &after, |run| run.peak_kib),
+        peak: both(&before, &after, |run| match answer.peaks_of_largest {
+            true => run.largest_kib,
+            false => run.together_kib,
+        }),
         stated_cpu: stated.cpu,
         stated_peak: stated.peak,
         tool_cpu: stated.cpu_ms,

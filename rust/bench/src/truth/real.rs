@@ -17,8 +17,9 @@ use std::time::{Duration, Instant};
 pub struct Run {
     /// CPU time in user and kernel, of all processes.
     pub cpu_ms: f64,
-    /// The peak of resident memory, of all processes together.
-    pub peak_kib: f64,
+    /// The peak of resident memory: of the largest process, and of all processes together.
+    pub largest_kib: f64,
+    pub together_kib: f64,
     /// What the program wrote: the same on each allocator.
     pub output: Vec<u8>,
 }
@@ -36,7 +37,7 @@ pub fn plain<'a>(command: &'a mut Command, folder: &Path) -> &'a mut Command {
 }
 
 /// Looks at memory are so far apart.
-const PAUSE: Duration = Duration::from_millis(3);
+const PAUSE: Duration = Duration::from_millis(1);
 
 fn children(pid: u32) -> Vec<u32> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
@@ -83,12 +84,13 @@ pub fn run(ready: &Ready, who: &Contender) -> Result<Run, String> {
     let status = child.wait().map_err(plainly)?;
     let said = fs::read(&complaint).map_err(plainly)?;
     let said = String::from_utf8_lossy(&said);
-    let (peak_kib, cpu_ms) = figures(&said)
+    let (largest_kib, cpu_ms) = figures(&said)
         .filter(|_| status.success())
         .ok_or_else(|| failed(&format!("{status} {}", said.trim())))?;
     Ok(Run {
         cpu_ms,
-        peak_kib: peak_kib.max(most as f64),
+        largest_kib,
+        together_kib: largest_kib.max(most as f64),
         output: fs::read(&output).map_err(plainly)?,
     })
 }

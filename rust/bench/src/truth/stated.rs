@@ -37,6 +37,8 @@ pub struct Replayed {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Answer {
     pub sentence: String,
+    /// Whether peaks are those of the largest process, not of all together.
+    pub peaks_of_largest: bool,
     pub of: BTreeMap<String, Result<Stated, String>>,
     pub replayed: Option<Replayed>,
 }
@@ -94,6 +96,7 @@ pub fn read(json: &str) -> Result<Answer, String> {
     }
     Ok(Answer {
         sentence: report["runs"]["answer"].as_str().unwrap_or("").to_owned(),
+        peaks_of_largest: report["runs"]["peaks_of_largest"] == true,
         of,
         replayed: replayed(&report["answer"]),
     })
@@ -161,7 +164,7 @@ mod tests {
         "no_runs": null,
         "answer": {"time_ms": -3.0, "time_interval_ms": {"low": -4.0, "high": -2.0},
                    "memory_bytes": 2048.0},
-        "runs": {"answer": "With Slabyard, less.", "allocators": [
+        "runs": {"answer": "With Slabyard, less.", "peaks_of_largest": true, "allocators": [
             {"name": "glibc", "failure": null, "cpu_s": {"runs": [0.2, 0.21], "to_glibc": null},
              "peak_bytes": {"runs": [10240, 10240], "to_glibc": null}},
             {"name": "slabyard", "failure": null,
@@ -176,6 +179,7 @@ mod tests {
     fn the_tool_s_figures_are_read() {
         let answer = read(JSON).unwrap();
         assert_eq!(answer.sentence, "With Slabyard, less.");
+        assert!(answer.peaks_of_largest);
         assert_eq!(answer.replayed.map(|one| one.cpu_ms), Some(-3.0));
         let ours = answer.of["slabyard"].as_ref().unwrap();
         let cpu = ours.cpu.unwrap();
