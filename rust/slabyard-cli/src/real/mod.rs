@@ -71,7 +71,8 @@ struct Run {
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Ratio {
     pub ratio: f64,
-    /// The 95 % confidence interval of the ratio; `None` for a single round.
+    /// The 95 % confidence interval of the ratio, also at other times than that of these rounds;
+    /// `None` for a single round.
     pub interval: Option<Interval>,
 }
 
@@ -204,7 +205,7 @@ fn wants_more(plan: &Plan, rounds: usize, records: &[Record], passed: Duration) 
     passed < plan.within && reached(records, rounds).is_none_or(|reached| reached > wanted)
 }
 
-/// The precision of the least certain ratio of CPU time, as a fraction of the ratio.
+/// The precision of the least certain ratio of CPU time in these rounds, as a fraction of the ratio.
 fn reached(records: &[Record], rounds: usize) -> Option<f64> {
     let times = |record: &Record| values(&record.runs[..rounds], cpu);
     let (glibc, others) = records.split_first()?;
@@ -451,7 +452,7 @@ fn ratio(ours: &[f64], glibc: &[f64]) -> Option<Ratio> {
     let mean = certainty::mean(glibc);
     (mean > 0.0).then(|| Ratio {
         ratio: certainty::mean(ours) / mean,
-        interval: certainty::of_ratio(ours, glibc),
+        interval: certainty::of_ratio_at_any_time(ours, glibc),
     })
 }
 
