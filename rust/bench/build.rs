@@ -165,7 +165,15 @@ fn key_value_server() {
 fn truth_programs() {
     let output = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo"));
     let program = output.join("truth_programs");
-    let sources = ["main", "texts", "containers", "sizes", "buffers", "threads"];
+    let sources = [
+        "main",
+        "texts",
+        "containers",
+        "sizes",
+        "buffers",
+        "threads",
+        "processes",
+    ];
     let status = cpp("c++17")
         .get_compiler()
         .to_command()

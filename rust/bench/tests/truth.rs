@@ -1,27 +1,39 @@
 //! The programs of the part `truth` have the same results with glibc and with each preloaded
-//! library, and the command refuses unknown names. The libraries are examples of this package,
-//! which cargo builds before its tests.
+//! library, a short run of the command prints its tables, and unknown names are refused. The
+//! libraries are examples of this package, which cargo builds before its tests. The tool belongs to
+//! another package: `cargo test --workspace` builds it too. The run is left out if there is no tool.
 
-use slabyard_bench::truth::programs::ALL;
-use slabyard_bench::truth::{contender, real};
-use std::process::Command;
+use slabyard_bench::part;
+use slabyard_bench::truth::contender;
+use slabyard_bench::truth::programs::{Program, ALL};
+use slabyard_bench::truth::real::{self, Ready, Run};
+use std::path::Path;
+use std::process::{Command, Output};
 
-fn folder() -> std::path::PathBuf {
-    let program = std::path::Path::new(env!("CARGO_BIN_EXE_slabyard-bench"));
-    program.parent().unwrap().to_owned()
+/// Runs a program on an allocator; none if it cannot run here.
+fn run(program: &Program, folder: &Path, who: &contender::Contender) -> Option<Run> {
+    let ready = Ready {
+        program: *program,
+        command: program.command(folder, true).ok()?,
+        folder,
+    };
+    Some(real::run(&ready, who).unwrap())
 }
 
 #[test]
 fn every_program_leads_to_the_same_on_every_allocator() {
-    let (who, missing) = contender::present(contender::chosen(&[], &folder()).unwrap());
+    let folder = part::output_folder().unwrap();
+    let (who, missing) = contender::present(contender::chosen(&[], &folder).unwrap());
     assert_eq!(missing, [""; 0]);
     for program in &ALL {
-        let size = program.size(true);
-        let runs = who.iter().map(|one| real::run(program, size, one).unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let runs = who
+            .iter()
+            .filter_map(|one| run(program, folder.path(), one));
         let runs: Vec<_> = runs.collect();
         for run in &runs {
-            assert_eq!(run.result, runs[0].result, "{}", program.name);
-            assert!(run.cpu_ms >= 0.0 && run.peak_kib > 0.0, "{run:?}");
+            assert_eq!(run.output, runs[0].output, "{}", program.name);
+            assert!(run.cpu_ms >= 0.0 && run.largest_kib > 0.0, "{run:?}");
         }
     }
 }
@@ -30,13 +42,81 @@ fn every_program_leads_to_the_same_on_every_allocator() {
 fn a_preloaded_library_is_the_one_that_serves() {
     // mimalloc maps memory of its own, so the peaks differ if it really serves the program.
     let names = ["mimalloc".to_owned()];
-    let (who, _) = contender::present(contender::chosen(&names, &folder()).unwrap());
+    let folder = part::output_folder().unwrap();
+    let (who, _) = contender::present(contender::chosen(&names, &folder).unwrap());
+    let scratch = tempfile::tempdir().unwrap();
     let churn = ALL.iter().find(|program| program.name == "churn").unwrap();
-    let peaks = who
-        .iter()
-        .map(|one| real::run(churn, 50_000, one).unwrap().peak_kib);
-    let peaks: Vec<f64> = peaks.collect();
+    let peak = |one| run(churn, scratch.path(), one).unwrap().largest_kib;
+    let peaks: Vec<f64> = who.iter().map(peak).collect();
     assert!((peaks[0] - peaks[1]).abs() > 100.0, "{peaks:?}");
+}
+
+/// Of several processes, the memory of all counts, not that of the largest.
+#[test]
+fn the_memory_of_several_processes_is_added_up() {
+    let folder = part::output_folder().unwrap();
+    let (who, _) = contender::present(contender::chosen(&[], &folder).unwrap());
+    let scratch = tempfile::tempdir().unwrap();
+    let workers = ALL.iter().find(|one| one.name == "workers").unwrap();
+    let ready = Ready {
+        program: *workers,
+        command: workers.command(scratch.path(), false).unwrap(),
+        folder: scratch.path(),
+    };
+    let runs = (0..5).map(|_| real::run(&ready, &who[0]).unwrap());
+    let is_more = |run: Run| run.together_kib > 1.5 * run.largest_kib;
+    assert!(runs.into_iter().any(is_more));
+}
+
+fn command(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_slabyard-bench"))
+        .arg("truth")
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn a_run_prints_what_is_stated_beside_what_is_real() {
+    if part::tool(None, &part::output_folder().unwrap()).is_err() {
+        eprintln!("left out: the tool is not built");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let base = folder.path().join("found");
+    let output = command(&[
+        "--quick",
+        "--only=map,redis",
+        "--allocators=slabyard,mimalloc",
+        &format!("--out={}", base.display()),
+    ]);
+    assert!(output.status.success(), "{output:?}");
+    let shown = String::from_utf8(output.stdout).unwrap();
+    for expected in [
+        "\nmap: a std::map",
+        "\n  With Slabyard, the program",
+        "| program | CPU, stated | CPU, real |",
+        "| CPU time, all allocators | ",
+        "| mostly small objects | 1 | ",
+    ] {
+        assert!(shown.contains(expected), "{expected} is not in {shown}");
+    }
+    let raw = std::fs::read_to_string(base.with_extension("csv")).unwrap();
+    for who in ["glibc", "slabyard", "mimalloc"] {
+        let begin = format!("map,tool ms,{who},");
+        let tool = raw.lines().filter(|line| line.starts_with(&begin));
+        assert_eq!(tool.count(), 3, "{raw}");
+        assert!(raw.contains(&format!("map,before ms,{who},1,")), "{raw}");
+        assert!(
+            raw.contains(&format!("map,after peak KiB,{who},1,")),
+            "{raw}"
+        );
+    }
+    // A program that is not installed is left out with a line.
+    assert_ne!(
+        shown.contains("left out       redis:"),
+        raw.contains("\nredis,")
+    );
 }
 
 #[test]
@@ -46,10 +126,7 @@ fn what_is_not_known_is_refused() {
         "--allocators=nonsense",
         "--tool=/nowhere/slabyard",
     ] {
-        let output = Command::new(env!("CARGO_BIN_EXE_slabyard-bench"))
-            .args(["truth", argument])
-            .output()
-            .unwrap();
+        let output = command(&[argument]);
         assert_eq!(output.status.code(), Some(2), "{argument}");
         assert!(!output.stderr.is_empty());
     }

@@ -6,7 +6,7 @@ use crate::faults::{self, Faults, Stopped};
 use crate::lifetimes;
 use crate::machine::{self, Machine};
 use crate::plan::{merge, Plan, ProcessPlan};
-use crate::program::{Ended, Signals};
+use crate::program::{self, Ended, Signals};
 use crate::real::{self, contenders, RealRuns, FEWEST_ROUNDS, USUAL_ROUNDS};
 use crate::record::{self, Recorded};
 use crate::recording::{ReadError, Recording, Strictness};
@@ -382,6 +382,7 @@ pub fn try_command_line(words: &mut dyn Iterator<Item = &str>) {
 }
 
 pub fn main() -> ExitCode {
+    program::note_early_memory();
     signals::make_the_size_limit_an_error();
     let answer = match Cli::parse().command {
         Ask::Record(args) => return record_only(&args),

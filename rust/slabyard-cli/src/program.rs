@@ -11,6 +11,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// Signals that users send to a program to end it or to control it.
@@ -137,12 +138,14 @@ impl Signals {
     /// the tool is killed.
     pub fn prepare(&self, command: &mut Command) {
         let (tool, before) = (std::process::id(), self.before);
+        let early = EARLY.get().map_or(&[][..], |all| all);
         // SAFETY: the closure calls only functions that may be called between fork and exec.
         unsafe {
             command.pre_exec(move || {
                 before.restore();
                 restore_the_size_limit();
                 end_with_parent(tool);
+                forget_early_memory(early);
                 Ok(())
             });
         }
@@ -235,6 +238,59 @@ pub enum Reach {
 fn adopt_orphans() {
     // SAFETY: prctl has no preconditions here.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
+}
+
+/// Regions of anonymous memory of this length or more, which the tool has before `main`: they
+/// belong to the allocators that it is built with.
+const EARLY_LEAST: usize = 1 << 20;
+
+static EARLY: OnceLock<Vec<Region>> = OnceLock::new();
+
+/// An address and a length.
+type Region = (usize, usize);
+
+/// Notes the memory that the tool has before it does anything. To be called first in `main`. With a
+/// preloaded malloc, nothing is noted: the memory may be that of the tool's own objects.
+pub fn note_early_memory() {
+    if std::env::var_os("LD_PRELOAD").is_some() {
+        return;
+    }
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    // SAFETY: the address of the thread's own errno always exists.
+    let own = unsafe { libc::__errno_location() } as usize;
+    EARLY.get_or_init(|| maps.lines().filter_map(|line| early(line, own)).collect());
+}
+
+/// The region of a line of /proc/self/maps if it is large, writable, and neither of a file nor
+/// named, nor contains `own`.
+fn early(line: &str, own: usize) -> Option<Region> {
+    let mut words = line.split_whitespace();
+    let (from, to) = words.next()?.split_once('-')?;
+    let number = |text| usize::from_str_radix(text, 16).ok();
+    let (from, to) = (number(from)?, number(to)?);
+    let is_anonymous = words.next()? == "rw-p" && words.nth(2)? == "0" && words.next().is_none();
+    let is_early = is_anonymous && to - from >= EARLY_LEAST && !(from..to).contains(&own);
+    is_early.then_some((from, to - from))
+}
+
+/// Gives the early memory back, and makes the system forget the peak. For a child, between fork and
+/// exec: the system counts the child's memory of this moment in the program's peak, and the
+/// allocators' memory is several MiB where the system has huge pages.
+fn forget_early_memory(early: &[Region]) {
+    // SAFETY: all these may be called between fork and exec, and the child does not use the memory.
+    unsafe {
+        for &(address, length) in early {
+            libc::madvise(address as *mut libc::c_void, length, libc::MADV_DONTNEED);
+        }
+        let peak = libc::open(
+            c"/proc/self/clear_refs".as_ptr(),
+            libc::O_WRONLY | libc::O_CLOEXEC,
+        );
+        if peak >= 0 {
+            libc::write(peak, c"5".as_ptr().cast(), 1);
+            libc::close(peak);
+        }
+    }
 }
 
 /// The time after which the tool says what it waits for.
@@ -437,4 +493,28 @@ pub fn descendants(first: u32, apart: Option<u32>) -> Vec<u32> {
         looked += 1;
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn early_memory_is_large_anonymous_and_not_the_thread_s_own() {
+        let region = |line: &str| early(line, 0x7f10_0000_0040);
+        assert_eq!(
+            region("559c5f600000-559c5f800000 rw-p 00000000 00:00 0 "),
+            Some((0x559c_5f60_0000, 2 << 20))
+        );
+        for line in [
+            "559c5f600000-559c5f601000 rw-p 00000000 00:00 0 ",
+            "559c5f600000-559c5f800000 rw-p 00000000 00:00 0                  [heap]",
+            "559c5f600000-559c5f800000 rw-p 00009000 fe:00 326789        /usr/lib/libc.so.6",
+            "559c5f600000-559c5f800000 ---p 00000000 00:00 0 ",
+            "7f1000000000-7f1000800000 rw-p 00000000 00:00 0 ",
+            "",
+        ] {
+            assert_eq!(region(line), None, "{line}");
+        }
+    }
 }

@@ -378,6 +378,18 @@ fn signals_reach_the_program() {
     assert_eq!(tool.wait().unwrap().code(), Some(5));
 }
 
+/// The system counts in a program's peak what the tool has between fork and exec. On a system with
+/// huge pages that was 8 MiB, of the allocators that the tool is built with.
+#[test]
+fn the_peak_of_a_small_program_is_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "compare --run --times 2 -a slabyard --json r.json -- true";
+    done(folder.path(), words.split(' '));
+    let glibc = json(folder.path(), "r.json")["allocators"][0].take();
+    let peak = glibc["peak_bytes"]["median"].as_f64().unwrap();
+    assert!(peak < 4e6, "{peak}");
+}
+
 #[test]
 fn real_runs_take_turns_and_are_compared() {
     let (folder, program) = which();

@@ -70,6 +70,9 @@ uint64_t sparse(size_t size);
 /* threads.cpp */
 uint64_t messages(size_t size);
 uint64_t thread_churn(size_t size);
+uint64_t pool(size_t size);
+/* processes.cpp */
+uint64_t workers(size_t size);
 
 } // namespace truth
 

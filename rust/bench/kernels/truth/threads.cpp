@@ -1,12 +1,15 @@
 /* Programs with threads that free each other's objects. */
 #include "programs.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -95,6 +98,103 @@ void exchange(uint64_t seed, size_t count, std::atomic<uint64_t> &sum) {
     sum += own;
 }
 
+/* Jobs of a pool: threads take the next number until all are taken. */
+class Burst {
+  public:
+    explicit Burst(size_t jobs) : results(jobs) {}
+
+    bool next(size_t &job) {
+        job = taken++;
+        return job < results.size();
+    }
+
+    void finish(size_t job, std::string result) {
+        results[job] = std::move(result);
+        finished++;
+    }
+
+    bool is_over() const { return finished == results.size(); }
+
+    uint64_t sum() const {
+        Checksum all;
+        for (const std::string &result : results) {
+            for (char letter : result) all.add(static_cast<unsigned char>(letter));
+        }
+        return all.value();
+    }
+
+  private:
+    std::vector<std::string> results;
+    std::atomic<size_t> taken{0}, finished{0};
+};
+
+/* Builds records of many sizes, sorts them, and keeps a part of each. */
+std::string digest(uint64_t seed) {
+    Random random(seed);
+    std::vector<std::string> records;
+    size_t count = 100 + random.below(500);
+    for (size_t i = 0; i < count; i++) {
+        records.emplace_back(random.object_size() / 4 + 4, static_cast<char>('a' + i % 26));
+        records.back()[0] = static_cast<char>('a' + random.below(26));
+    }
+    std::sort(records.begin(), records.end());
+    std::string kept;
+    for (const std::string &record : records) kept += record.substr(0, 12);
+    return kept;
+}
+
+constexpr size_t pool_threads = 8;
+
+/* The threads of a pool, which wait for bursts. */
+class Pool {
+  public:
+    Pool() {
+        for (size_t i = 0; i < pool_threads; i++) threads.emplace_back([this] { work(); });
+    }
+
+    ~Pool() {
+        give(nullptr);
+        for (std::thread &thread : threads) thread.join();
+    }
+
+    /* Returns when the burst is over. */
+    void run(const std::shared_ptr<Burst> &burst) {
+        give(burst);
+        std::unique_lock<std::mutex> hold(lock);
+        done.wait(hold, [&burst] { return burst->is_over(); });
+    }
+
+  private:
+    void give(std::shared_ptr<Burst> burst) {
+        std::unique_lock<std::mutex> hold(lock);
+        current = std::move(burst);
+        number++;
+        some.notify_all();
+    }
+
+    void work() {
+        for (size_t seen = 0;;) {
+            std::shared_ptr<Burst> burst;
+            {
+                std::unique_lock<std::mutex> hold(lock);
+                some.wait(hold, [this, seen] { return number != seen; });
+                seen = number;
+                burst = current;
+            }
+            if (!burst) return;
+            for (size_t job; burst->next(job);) burst->finish(job, digest(seen * 1000 + job));
+            std::unique_lock<std::mutex> hold(lock);
+            if (burst->is_over()) done.notify_one();
+        }
+    }
+
+    std::mutex lock;
+    std::condition_variable some, done;
+    std::shared_ptr<Burst> current;
+    size_t number = 0;
+    std::vector<std::thread> threads;
+};
+
 } // namespace
 
 /* Two threads send messages, two receive and free them. */
@@ -123,6 +223,22 @@ uint64_t thread_churn(size_t size) {
     }
     for (auto &each : box) std::free(each.exchange(nullptr));
     return sum;
+}
+
+/* A pool of eight threads works on bursts of jobs, with a rest after each. The results of the last
+   four bursts stay. */
+uint64_t pool(size_t size) {
+    Pool pool;
+    Checksum all;
+    std::vector<std::shared_ptr<Burst>> kept(4);
+    for (size_t number = 0; number < size; number++) {
+        auto burst = std::make_shared<Burst>(48);
+        pool.run(burst);
+        all.add(burst->sum());
+        kept[number % kept.size()] = std::move(burst);
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return all.value();
 }
 
 } // namespace truth

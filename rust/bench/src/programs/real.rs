@@ -157,20 +157,24 @@ fn find(command: &str) -> Option<PathBuf> {
 }
 
 impl Real {
-    /// Makes the input. An error if a command is missing.
-    pub fn job(&self, folder: &Path, quick: bool) -> Result<Job, String> {
+    /// Makes the input for this amount of work, and returns the program and its arguments. An error
+    /// if a command is missing.
+    pub fn command(&self, folder: &Path, size: u64) -> Result<Vec<OsString>, String> {
         for command in self.commands {
             find(command).ok_or_else(|| format!("there is no {command} here"))?;
         }
-        let size = if quick { self.quick } else { self.full };
         let folder = folder.join(self.name);
         fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
         let arguments = (self.prepare)(&folder, size)?;
+        Ok(arguments.into_iter().map(OsString::from).collect())
+    }
+
+    pub fn job(&self, folder: &Path, quick: bool) -> Result<Job, String> {
         Ok(Job {
             name: self.name,
             says: self.says,
             group: Group::Real,
-            command: arguments.into_iter().map(OsString::from).collect(),
+            command: self.command(folder, if quick { self.quick } else { self.full })?,
         })
     }
 }

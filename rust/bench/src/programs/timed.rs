@@ -66,7 +66,7 @@ const SHELL: &str = r#"export LIBRARY="$LD_PRELOAD"; unset LD_PRELOAD; exec "$@"
 fn peak_kib(file: &Path) -> Option<f64> {
     let text = std::fs::read(file).ok()?;
     let text = String::from_utf8_lossy(&text);
-    text.lines().last()?.trim().parse().ok()
+    text.lines().last()?.split_whitespace().next()?.parse().ok()
 }
 
 /// The peaks of an allocator's measured rounds.

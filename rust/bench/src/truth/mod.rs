@@ -1,51 +1,51 @@
-//! Checks the predictions of `slabyard compare`: programs run for real on each allocator, and their
-//! recordings are replayed.
+//! Checks what `slabyard compare` states of programs: the tool is asked as a user asks it, and the
+//! programs run for real on each allocator, before and after that.
 //!
-//! * `programs`: the programs (sources in `kernels/truth`); `contender`: the allocators, as
-//!   libraries to be preloaded (`preload`), which are the same builds that the tool replays on;
-//! * `real`: runs a program once; `replay`: runs the tool and reads its figures;
-//! * `verdict`: the errors of the predictions; `table`: the same as text;
+//! * `programs`: the programs; `contender`: the allocators, as libraries to be preloaded
+//!   (`preload`);
+//! * `real`: runs programs without the tool; `stated`: asks the tool and reads its figures;
+//! * `verdict`: whether the stated figures are true; `table`: the same as text;
 //! * here: all programs in turn.
 //!
-//! Each round goes over all allocators, so that drift of the machine is the same for all. The peak
-//! is that of anonymous memory, less that of a process that does no work, as in the tool.
+//! The real runs surround the tool's. So if the machine changes slowly, the two halves differ.
 
 pub mod contender;
 pub mod programs;
 pub mod real;
-pub mod replay;
+pub mod stated;
 pub mod table;
 pub mod verdict;
 
 use crate::figure::{self, Figure};
 use crate::machine;
 use crate::part::{self, Common, Report};
+use crate::programs::version_of;
 use contender::Contender;
-use programs::{Program, ALL, NOTHING};
-use real::Run;
+use programs::{Program, ALL};
+use real::{Extent, Ready, Run};
+use stated::{Answer, OURS};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
-use table::{Entry, Found};
-use verdict::Pair;
+use std::time::{Duration, Instant};
+use table::{Entry, Found, Runs};
 
-/// The predictions of `slabyard compare` only: CPU time and peak memory, beside those of programs
-/// that run for real on each allocator.
+/// What `slabyard compare` states only: whether the real CPU time and peak memory of programs lie
+/// within the intervals that the tool states.
 ///
 /// Figures are means with their intervals (95 %); raw data is kept as CSV.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Options {
     #[command(flatten)]
-    common: Common<7, 3>,
+    common: Common<10, 3>,
     /// Only these programs, separated by commas
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Only these allocators beside glibc, separated by commas
     #[arg(long, value_delimiter = ',')]
     allocators: Vec<String>,
-    /// How often each program runs for real on each allocator; --repeats counts replays [default:
-    /// 10, quick: 3]
+    /// Seconds of the tool's runs of each program; the real runs before take as long, and so do
+    /// those after [default: 24, quick: 1]
     #[arg(long)]
-    rounds: Option<usize>,
+    seconds: Option<u64>,
     /// The tool [default: slabyard, in the folder of this program]
     #[arg(long)]
     tool: Option<PathBuf>,
@@ -54,17 +54,32 @@ pub struct Options {
 /// The extent of a run.
 struct Effort {
     quick: bool,
-    rounds: usize,
-    repeats: usize,
+    /// Of the real rounds before the tool's, and of those after.
+    extent: Extent,
+    /// The tool's options.
+    asked: Vec<String>,
     tool: PathBuf,
 }
 
+/// The tool's runs take at most half of `--within`.
+const RUNS_PART: u64 = 2;
+
 impl Options {
     fn effort(&self, folder: &Path) -> Result<Effort, String> {
+        let seconds = self.common.or_default(self.seconds, 24, 1).max(1);
+        let mut asked = vec!["--within".to_owned(), (seconds * RUNS_PART).to_string()];
+        // Without the option, the tool adds rounds to its ten while it has time.
+        if self.common.quick || self.common.repeats.is_some() {
+            asked.extend(["--times".to_owned(), self.common.repeats().to_string()]);
+        }
         Ok(Effort {
             quick: self.common.quick,
-            rounds: self.common.or_default(self.rounds, 10, 3).max(2),
-            repeats: self.common.repeats().max(2),
+            extent: Extent {
+                time: Duration::from_secs(seconds),
+                least: self.common.or_default(None, 5, 2),
+                most: 60,
+            },
+            asked,
             tool: part::tool(self.tool.as_deref(), folder)?,
         })
     }
@@ -76,82 +91,69 @@ impl Options {
     }
 }
 
-/// Runs a program on all allocators in turn, round after round. Each round begins with another
-/// allocator. Returns the runs of each allocator, or its error.
-fn run_rounds(
-    program: &Program,
+/// Whether all runs wrote the same.
+fn agree<'a>(mut runs: impl Iterator<Item = &'a Run>) -> bool {
+    let first = runs.next();
+    runs.all(|run| first.is_some_and(|first| first.output == run.output))
+}
+
+fn both(before: &[Run], after: &[Run], value: impl Fn(&Run) -> f64) -> Runs {
+    let values = |runs: &[Run]| runs.iter().map(&value).collect();
+    Runs {
+        before: values(before),
+        after: values(after),
+    }
+}
+
+/// The figures of one allocator, or its error.
+fn entry(
+    who: &'static str,
+    before: Result<Vec<Run>, String>,
+    after: Result<Vec<Run>, String>,
+    answer: &Answer,
+) -> Result<Entry, String> {
+    let (before, after) = (before?, after?);
+    let missing = || Err("the tool did not run it".to_owned());
+    let stated = answer.of.get(who).cloned().unwrap_or_else(missing);
+    let stated = stated.map_err(|what| format!("{who}: {what}"))?;
+    Ok(Entry {
+        who,
+        cpu: both(&before, &after, |run| run.cpu_ms),
+        peak: both(&before, &after, |run| match answer.peaks_of_largest {
+            true => run.largest_kib,
+            false => run.together_kib,
+        }),
+        stated_cpu: stated.cpu,
+        stated_peak: stated.peak,
+        tool_cpu: stated.cpu_ms,
+        tool_peak: stated.peak_kib,
+    })
+}
+
+/// Measures one program: real, stated, real again. Returns the figures and the errors.
+fn measure(
+    ready: &Ready,
     effort: &Effort,
     who: &[Contender],
-) -> Vec<Result<Vec<Run>, String>> {
-    let mut all: Vec<Result<Vec<Run>, String>> = who.iter().map(|_| Ok(Vec::new())).collect();
-    let size = program.size(effort.quick);
-    for round in 0..effort.rounds {
-        for index in (0..who.len()).map(|index| (index + round) % who.len()) {
-            let Ok(runs) = &mut all[index] else { continue };
-            match real::run(program, size, &who[index]) {
-                Ok(run) => runs.push(run),
-                Err(what) => all[index] = Err(what),
-            }
-        }
-    }
-    all
-}
-
-/// Whether all runs have the same result.
-fn agree<'a>(runs: impl Iterator<Item = &'a Run>) -> bool {
-    let results: Vec<&String> = runs.map(|run| &run.result).collect();
-    results.windows(2).all(|two| two[0] == two[1])
-}
-
-/// The peak memory of a process that does no work.
-fn empty_kib(effort: &Effort, who: &[Contender]) -> Result<f64, String> {
-    let glibc = &who[..1];
-    let runs = run_rounds(&NOTHING, effort, glibc).remove(0)?;
-    let peaks: Vec<f64> = runs.iter().map(|run| run.peak_kib).collect();
-    Ok(slabyard_certainty::mean(&peaks))
-}
-
-/// Measures one program, real and predicted. Returns the figures and the errors.
-fn measure(
-    program: &Program,
-    effort: &Effort,
-    (who, empty_kib): (&[Contender], f64),
-    folder: &Path,
 ) -> Result<(Found, Vec<String>), String> {
-    let mut failures = Vec::new();
-    let all = run_rounds(program, effort, who);
-    if !agree(all.iter().flatten().flatten()) {
-        return Err(format!(
-            "{}: allocators lead to different results",
-            program.name
-        ));
+    let name = ready.program.name;
+    let before = real::rounds(ready, who, effort.extent);
+    let answer = stated::ask(&effort.tool, ready, who, &effort.asked)?;
+    let after = real::rounds(ready, who, effort.extent);
+    if !agree(before.iter().chain(&after).flatten().flatten()) {
+        return Err(format!("{name}: allocators lead to different results"));
     }
-    let size = program.size(effort.quick);
-    let mut predicted =
-        replay::predict(&effort.tool, folder, (program, size), who, effort.repeats)?;
-    let mut entries = Vec::new();
-    for (one, runs) in who.iter().zip(all) {
-        let missing = || Err("no replay".to_owned());
-        let replayed = predicted.remove(one.name).unwrap_or_else(missing);
-        match (runs, replayed) {
-            (Ok(runs), Ok(replayed)) => entries.push(Entry {
-                who: one.name,
-                cpu: Pair {
-                    real: runs.iter().map(|run| run.cpu_ms).collect(),
-                    replayed: replayed.cpu_ms,
-                },
-                peak: Pair {
-                    real: runs.iter().map(|run| run.peak_kib - empty_kib).collect(),
-                    replayed: replayed.peak_kib,
-                },
-            }),
-            (Err(what), _) => failures.push(what),
-            (_, Err(what)) => failures.push(format!("{} on {}: {what}", program.name, one.name)),
+    let (mut entries, mut failures) = (Vec::new(), Vec::new());
+    for (one, (before, after)) in who.iter().zip(before.into_iter().zip(after)) {
+        match entry(one.name, before, after, &answer) {
+            Ok(entry) => entries.push(entry),
+            Err(what) => failures.push(format!("{name}: {what}")),
         }
     }
     let found = Found {
-        program: program.name,
-        says: program.says,
+        program: ready.program,
+        sentence: answer.sentence,
+        replayed: answer.replayed,
         entries,
     };
     Ok((found, failures))
@@ -160,50 +162,77 @@ fn measure(
 /// The raw data: a value for each round.
 fn figures(found: &[Found]) -> Vec<Figure> {
     let mut all = Vec::new();
-    for (program, entry) in found
-        .iter()
-        .flat_map(|one| one.entries.iter().map(|entry| (one.program, entry)))
-    {
-        let lists = [
-            ("real ms", &entry.cpu.real),
-            ("replayed ms", &entry.cpu.replayed),
-            ("real peak KiB", &entry.peak.real),
-            ("replayed peak KiB", &entry.peak.replayed),
-        ];
-        for (metric, values) in lists {
-            all.extend(Figure::rounds(program, metric, entry.who, values));
+    for one in found {
+        for entry in &one.entries {
+            for (metric, values) in [
+                ("before ms", &entry.cpu.before),
+                ("tool ms", &entry.tool_cpu),
+                ("after ms", &entry.cpu.after),
+                ("before peak KiB", &entry.peak.before),
+                ("tool peak KiB", &entry.tool_peak),
+                ("after peak KiB", &entry.peak.after),
+            ] {
+                all.extend(Figure::rounds(one.program.name, metric, entry.who, values));
+            }
         }
     }
     all
 }
 
-/// Lines of the report's head: the allocators, those that are missing, and the extent of the run.
+/// The contenders that are here, with the tool's own library for Slabyard, and a line for each of
+/// the others.
+fn contenders(
+    options: &Options,
+    folder: &Path,
+    tool: &Path,
+    scratch: &Path,
+) -> Result<(Vec<Contender>, Vec<String>), String> {
+    let mut wanted = contender::chosen(&options.allocators, folder)?;
+    for one in wanted.iter_mut().filter(|one| one.name == OURS) {
+        one.library = Some(stated::carried(tool, scratch)?);
+    }
+    Ok(contender::present(wanted))
+}
+
+/// Lines of the report's head: the allocators, what is missing, and the extent of the run.
 fn head(who: &[Contender], missing: &[String], effort: &Effort) -> Vec<String> {
-    let names: Vec<&str> = who.iter().map(|one| one.name).collect();
+    let names: Vec<String> = who.iter().map(|one| version_of(one.name)).collect();
     let mut lines = vec![format!("allocators     {}", names.join(", "))];
     lines.extend_from_slice(missing);
-    lines.push("tcmalloc       without per-CPU caches, for real and in the replay".to_owned());
+    lines.push("tcmalloc       without per-CPU caches".to_owned());
     lines.push(format!(
-        "run            {} real rounds, {} replays",
-        effort.rounds, effort.repeats
+        "run            slabyard compare {}; real rounds for {} s before and after",
+        effort.asked.join(" "),
+        effort.extent.time.as_secs()
     ));
     lines
 }
 
-/// Runs and replays the programs that the options choose.
+/// Asks the tool about the programs that the options choose, and runs them.
 pub fn bench(options: &Options) -> Result<(), String> {
     let programs = options.programs()?;
     let folder = part::output_folder()?;
     let effort = options.effort(&folder)?;
-    let (who, missing) = contender::present(contender::chosen(&options.allocators, &folder)?);
     let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let scratch = scratch.path();
+    let (who, mut missing) = contenders(options, &folder, &effort.tool, scratch)?;
+    let mut jobs = Vec::new();
+    for program in programs {
+        match program.command(scratch, effort.quick) {
+            Ok(command) => jobs.push(Ready {
+                program,
+                command,
+                folder: scratch,
+            }),
+            Err(why) => missing.push(format!("left out       {}: {why}", program.name)),
+        }
+    }
     let mut report = Report::new(&head(&who, &missing, &effort));
-    let empty_kib = empty_kib(&effort, &who)?;
     let start = Instant::now();
     let (mut all, mut failures) = (Vec::new(), Vec::new());
-    for program in &programs {
-        eprintln!("{} after {}", program.name, machine::elapsed(start));
-        match measure(program, &effort, (&who, empty_kib), scratch.path()) {
+    for job in &jobs {
+        eprintln!("{} after {}", job.program.name, machine::elapsed(start));
+        match measure(job, &effort, &who) {
             Ok((found, failed)) => {
                 report.add(&table::block(&found));
                 all.push(found);
@@ -212,8 +241,9 @@ pub fn bench(options: &Options) -> Result<(), String> {
             Err(what) => failures.push(what),
         }
     }
-    report.add(&table::tables(&all));
+    report.add(&table::table(&all));
     report.add(&table::summary(&all));
+    report.add(&table::models(&all));
     report.add_failures(&failures);
     let files = [("csv", figure::csv(&figures(&all)))];
     report.finish(("truth", &options.common), &files, failures.len())

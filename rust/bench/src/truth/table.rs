@@ -1,335 +1,397 @@
-//! Predicted and real figures as text: a block for each program, two tables for a document, and the
-//! number of predictions within the goals.
+//! What the tool states and what is real, as text: a block for each program, a table for a document
+//! with the misses first, and the counts.
 
 use super::contender::PEER;
-use super::verdict::{self, Pair, Verdict, PEAK_GOAL, TIME_GOAL};
+use super::programs::{Kind, Program};
+use super::stated::{Replayed, OURS};
+use super::verdict::{self, Ratio, Verdict, HITS_GOAL, WIDTH_GOAL};
+use crate::stats::median;
 use slabyard_certainty::mean;
 use std::fmt::Write;
+
+/// Runs of one allocator: those before the tool's, and those after it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Runs {
+    pub before: Vec<f64>,
+    pub after: Vec<f64>,
+}
+
+impl Runs {
+    pub fn all(&self) -> Vec<f64> {
+        [self.before.as_slice(), &self.after].concat()
+    }
+}
 
 /// One allocator's figures of one program: milliseconds of CPU time, KiB at the peak.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Entry {
     pub who: &'static str,
-    pub cpu: Pair,
-    pub peak: Pair,
+    pub cpu: Runs,
+    pub peak: Runs,
+    /// What the tool states; none for glibc.
+    pub stated_cpu: Option<Ratio>,
+    pub stated_peak: Option<Ratio>,
+    /// The tool's own runs.
+    pub tool_cpu: Vec<f64>,
+    pub tool_peak: Vec<f64>,
 }
 
 /// A program and the figures of all allocators, glibc first.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Found {
-    pub program: &'static str,
-    pub says: &'static str,
+    pub program: Program,
+    pub sentence: String,
+    pub replayed: Option<Replayed>,
     pub entries: Vec<Entry>,
 }
 
-impl Found {
-    fn peer(&self) -> Option<&Entry> {
-        self.entries.iter().find(|one| one.who == PEER)
+/// The verdicts on an allocator.
+struct Line<'a> {
+    entry: &'a Entry,
+    cpu: Option<Verdict>,
+    peak: Option<Verdict>,
+}
+
+impl Line<'_> {
+    fn both(&self) -> [Option<Verdict>; 2] {
+        [self.cpu, self.peak]
     }
 
-    /// The entries of all allocators but glibc.
-    fn times(&self) -> Vec<(&'static str, Verdict)> {
-        let Some(peer) = self.peer() else {
+    fn misses(&self) -> usize {
+        let all = self.both().into_iter().flatten();
+        all.filter(|verdict| !verdict.is_hit()).count()
+    }
+}
+
+fn verdict(stated: Option<Ratio>, ours: &Runs, peer: &Runs) -> Option<Verdict> {
+    Some(Verdict {
+        stated: stated?,
+        real: verdict::ratio(&ours.all(), &peer.all())?,
+    })
+}
+
+impl Found {
+    fn entry(&self, who: &str) -> Option<&Entry> {
+        self.entries.iter().find(|one| one.who == who)
+    }
+
+    /// All allocators but glibc.
+    fn lines(&self) -> Vec<Line<'_>> {
+        let Some(peer) = self.entry(PEER) else {
             return Vec::new();
         };
         let others = self.entries.iter().filter(|one| one.who != PEER);
         others
-            .filter_map(|one| Some((one.who, verdict::time(&one.cpu, &peer.cpu)?)))
+            .map(|entry| Line {
+                entry,
+                cpu: verdict(entry.stated_cpu, &entry.cpu, &peer.cpu),
+                peak: verdict(entry.stated_peak, &entry.peak, &peer.peak),
+            })
             .collect()
     }
 
-    fn peaks(&self) -> Vec<(&'static str, Verdict)> {
-        let all = self.entries.iter();
-        all.filter_map(|one| Some((one.who, verdict::peak(&one.peak)?)))
-            .collect()
-    }
-
-    fn order(&self) -> (usize, usize) {
-        let times: Vec<Pair> = self.entries.iter().map(|one| one.cpu.clone()).collect();
-        verdict::order(&times)
+    fn ours(&self) -> Option<Line<'_>> {
+        self.lines().into_iter().find(|line| line.entry.who == OURS)
     }
 }
 
-fn verdict_of(all: &[(&'static str, Verdict)], who: &str) -> Option<Verdict> {
-    all.iter().find(|one| one.0 == who).map(|one| one.1)
+/// A ratio as a difference in percent: `-12.3`.
+fn percent(ratio: f64) -> String {
+    format!("{:+.1}", (ratio - 1.0) * 100.0)
 }
 
-fn half_width(low: f64, high: f64) -> f64 {
-    (high - low) / 2.0
+fn stated(ratio: Ratio) -> String {
+    let (low, high) = (ratio.interval.low, ratio.interval.high);
+    format!("{} to {}", percent(low), percent(high))
 }
 
-fn percent(share: f64) -> String {
-    format!("{:+.1}", share * 100.0)
+fn real(ratio: Ratio) -> String {
+    let half = (ratio.interval.high - ratio.interval.low) * 50.0;
+    format!("{} ±{half:.1}", percent(ratio.mean))
 }
 
-/// A share and its error in percent: `-12.3 +-0.4`.
-fn percent_within(value: f64, low: f64, high: f64) -> String {
-    format!("{} ±{:.1}", percent(value), half_width(low, high) * 100.0)
+/// The real ratio before and after the tool's runs, which shows drift of the machine.
+fn halves(ours: &Runs, peer: &Runs) -> String {
+    let ratio = |ours: &[f64], peer: &[f64]| percent(mean(ours) / mean(peer));
+    let before = ratio(&ours.before, &peer.before);
+    format!("{before}, {}", ratio(&ours.after, &peer.after))
 }
 
-fn mib(kib: f64) -> String {
-    format!("{:.1}", kib / 1024.0)
-}
-
-/// Whether the order to glibc is right; `-` if the real difference may be zero.
-fn direction(verdict: &Verdict) -> &'static str {
-    match (verdict.is_certain(), verdict.is_right_direction()) {
-        (false, _) => "-",
-        (true, true) => "right",
-        (true, false) => "WRONG",
+fn mark(verdict: &Verdict) -> &'static str {
+    match (verdict.is_hit(), verdict.agrees()) {
+        (true, _) => "",
+        (false, true) => "missed, within both intervals",
+        (false, false) => "MISSED",
     }
-}
-
-fn missed(verdict: &Verdict) -> &'static str {
-    if verdict.within_goal {
-        ""
-    } else {
-        "missed"
-    }
-}
-
-fn time_line(who: &str, verdict: &Verdict) -> String {
-    let (real, predicted) = (verdict.real_interval, verdict.predicted_interval);
-    format!(
-        "    {who:<12} {:>14} {:>14} {:>8} {:>8} {:>7}  {}\n",
-        percent_within(verdict.real, real.low, real.high),
-        percent_within(verdict.predicted, predicted.low, predicted.high),
-        percent(verdict.error),
-        format!("{:+.0} %", verdict.relative() * 100.0),
-        direction(verdict),
-        missed(verdict)
-    )
-}
-
-fn peak_line(who: &str, verdict: &Verdict) -> String {
-    let real = verdict.real_interval;
-    format!(
-        "    {who:<12} {:>14} {:>14} {:>8} {:>8} {:>7}  {}\n",
-        format!(
-            "{} ±{}",
-            mib(verdict.real),
-            mib(half_width(real.low, real.high))
-        ),
-        mib(verdict.predicted),
-        format!("{:+.1}", verdict.error / 1024.0),
-        format!("{:+.0} %", verdict.relative() * 100.0),
-        "",
-        missed(verdict)
-    )
 }
 
 /// One program as text.
 pub fn block(found: &Found) -> String {
-    let mut text = format!("\n{}: {}\n", found.program, found.says);
-    if let Some(peer) = found.peer() {
+    let mut text = format!("\n{}: {}\n", found.program.name, found.program.says);
+    let Some(peer) = found.entry(PEER) else {
+        return text;
+    };
+    let _ = writeln!(
+        text,
+        "  {PEER}: {:.1} ms, {:.1} MiB; {} rounds of the tool, {} before and {} after\n  {}",
+        mean(&peer.cpu.all()),
+        mean(&peer.peak.all()) / 1024.0,
+        peer.tool_cpu.len(),
+        peer.cpu.before.len(),
+        peer.cpu.after.len(),
+        found.sentence
+    );
+    for (what, is_cpu) in [("CPU %", true), ("peak %", false)] {
         let _ = writeln!(
             text,
-            "  {PEER}: {:.1} ms, of which the replay puts {:.1} down to malloc",
-            mean(&peer.cpu.real),
-            mean(&peer.cpu.replayed)
+            "    {what:<12} {:>18} {:>14}   before, after",
+            "stated", "real"
         );
-    }
-    let head = |what: &str, unit: &str| {
-        format!(
-            "  {what:<14} {:>14} {:>14} {:>8} {:>8} {:>7}\n",
-            format!("real {unit}"),
-            format!("predicted"),
-            "error",
-            "of it",
-            "order"
-        )
-    };
-    text += &head("time", "%");
-    for (who, verdict) in found.times() {
-        text += &time_line(who, &verdict);
-    }
-    text += &head("peak", "MiB");
-    for (who, verdict) in found.peaks() {
-        text += &peak_line(who, &verdict);
-    }
-    text
-}
-
-/// A line for each program, a column for each allocator. Errors outside the goal are bold.
-fn matrix(
-    found: &[Found],
-    names: &[&str],
-    verdicts: impl Fn(&Found) -> Vec<(&'static str, Verdict)>,
-    cell: impl Fn(&Verdict) -> String,
-) -> String {
-    let bars = "---|".repeat(names.len() + 1);
-    let mut text = format!("| | {} |\n|{bars}\n", names.join(" | "));
-    for one in found {
-        let verdicts = verdicts(one);
-        let cells = names.iter().map(|name| match verdict_of(&verdicts, name) {
-            Some(verdict) if verdict.within_goal => cell(&verdict),
-            Some(verdict) => format!("**{}**", cell(&verdict)),
-            None => "-".to_owned(),
-        });
-        let cells: Vec<String> = cells.collect();
-        let _ = writeln!(text, "| {} | {} |", one.program, cells.join(" | "));
-    }
-    text
-}
-
-/// All figures as two tables for a document.
-pub fn tables(found: &[Found]) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    for entry in found.iter().flat_map(|one| &one.entries) {
-        if !names.contains(&entry.who) {
-            names.push(entry.who);
+        for line in found.lines() {
+            let (verdict, ours, theirs) = match is_cpu {
+                true => (line.cpu, &line.entry.cpu, &peer.cpu),
+                false => (line.peak, &line.entry.peak, &peer.peak),
+            };
+            let Some(verdict) = verdict else { continue };
+            let _ = writeln!(
+                text,
+                "    {:<12} {:>18} {:>14}   {:<14} {}",
+                line.entry.who,
+                stated(verdict.stated),
+                real(verdict.real),
+                halves(ours, theirs),
+                mark(&verdict)
+            );
         }
     }
-    let others: Vec<&str> = names.iter().copied().filter(|name| *name != PEER).collect();
-    let time = |verdict: &Verdict| {
-        let unsure = if verdict.is_certain() { "" } else { "=" };
-        format!(
-            "{}{unsure} / {}",
-            percent(verdict.real),
-            percent(verdict.predicted)
-        )
+    text
+}
+
+fn cells(verdict: Option<Verdict>) -> [String; 2] {
+    let Some(verdict) = verdict else {
+        return ["-".to_owned(), "-".to_owned()];
     };
-    let peak = |verdict: &Verdict| format!("{} / {}", mib(verdict.real), mib(verdict.predicted));
+    let cells = [stated(verdict.stated), real(verdict.real)];
+    match verdict.is_hit() {
+        true => cells,
+        false => cells.map(|cell| format!("**{cell}**")),
+    }
+}
+
+/// A table of Slabyard's figures for a document, with the misses first and bold.
+pub fn table(found: &[Found]) -> String {
+    let mut lines: Vec<(&str, Line)> = found
+        .iter()
+        .filter_map(|one| Some((one.program.name, one.ours()?)))
+        .collect();
+    lines.sort_by_key(|(_, line)| std::cmp::Reverse(line.misses()));
+    let mut text = format!(
+        "\nDifference of {OURS} to {PEER} in %, as stated and as it is (bold: missed)\n\n\
+         | program | CPU, stated | CPU, real | peak, stated | peak, real |\n|---|---|---|---|---|\n"
+    );
+    for (name, line) in lines {
+        let [cpu, real_cpu] = cells(line.cpu);
+        let [peak, real_peak] = cells(line.peak);
+        let _ = writeln!(
+            text,
+            "| {name} | {cpu} | {real_cpu} | {peak} | {real_peak} |"
+        );
+    }
+    text
+}
+
+/// Counts of one figure over all programs and allocators.
+fn counts(what: &str, who: &str, all: &[Verdict]) -> String {
+    let count = |is: fn(&Verdict) -> bool| all.iter().filter(|one| is(one)).count();
+    let hits = count(Verdict::is_hit);
+    let widths: Vec<f64> = all.iter().map(Verdict::width).collect();
+    let width = median(&widths).unwrap_or(0.0);
+    let is_met = hits as f64 >= HITS_GOAL * all.len() as f64 && width < WIDTH_GOAL;
     format!(
-        "\nTime beyond {PEER}'s, in % of the program's time on {PEER}: real / predicted (= may be none; \
-         bold: outside the goal)\n\n{}\nPeak, MiB: real / predicted\n\n{}",
-        matrix(found, &others, Found::times, time),
-        matrix(found, &names, Found::peaks, peak)
+        "| {what}, {who} | {hits} of {} | {} | {:.1} points | {} |\n",
+        all.len(),
+        count(Verdict::agrees),
+        width * 100.0,
+        if is_met { "yes" } else { "**no**" }
     )
 }
 
-fn count(verdicts: &[Verdict], is: impl Fn(&Verdict) -> bool) -> String {
-    let hits = verdicts.iter().filter(|verdict| is(verdict)).count();
-    format!("{hits} of {}", verdicts.len())
+/// One of an allocator's two verdicts.
+type FigureOf = fn(&Line) -> Option<Verdict>;
+
+/// How many stated intervals hold the real figure, and how wide they are.
+pub fn summary(found: &[Found]) -> String {
+    let lines: Vec<Line> = found.iter().flat_map(Found::lines).collect();
+    let cpu = |line: &Line| line.cpu;
+    let peak = |line: &Line| line.peak;
+    let figures: [(&str, FigureOf); 2] = [("CPU time", cpu), ("peak", peak)];
+    let mut text = format!(
+        "\nGoal: {:.0} % held, median width below {:.0} points\n\n\
+         | figure | the stated interval holds the real figure | the two agree, by both intervals | \
+         median width | goal met |\n|---|---|---|---|---|\n",
+        HITS_GOAL * 100.0,
+        WIDTH_GOAL * 100.0
+    );
+    for (what, of) in figures {
+        let is_ours = |line: &&Line| line.entry.who == OURS;
+        let ours: Vec<Verdict> = lines.iter().filter(is_ours).filter_map(of).collect();
+        let all: Vec<Verdict> = lines.iter().filter_map(of).collect();
+        text += &counts(what, OURS, &ours);
+        text += &counts(what, "all allocators", &all);
+    }
+    text
 }
 
-/// The number of predictions within the goals.
-pub fn summary(found: &[Found]) -> String {
-    let all = |of: fn(&Found) -> Vec<(&'static str, Verdict)>| -> Vec<Verdict> {
-        found.iter().flat_map(of).map(|one| one.1).collect()
-    };
-    let (times, peaks) = (all(Found::times), all(Found::peaks));
-    let orders = found.iter().map(Found::order);
-    let (certain, right) = orders.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    let goal = |share: f64| format!("{:.0} %", share * 100.0);
-    let lines = [
-        format!(
-            "difference to {PEER} within {} of itself: {}",
-            goal(TIME_GOAL),
-            count(&times, |verdict| verdict.within_goal)
-        ),
-        format!(
-            "difference to {PEER} within 5 % of the program's time: {}",
-            count(&times, |verdict| verdict.error.abs() <= 0.05)
-        ),
-        format!("right order, of pairs that surely differ: {right} of {certain}"),
-        format!(
-            "peak within {} of itself: {}",
-            goal(PEAK_GOAL),
-            count(&peaks, |verdict| verdict.within_goal)
-        ),
-    ];
-    format!("\nsummary:\n  {}\n", lines.join("\n  "))
+/// How far a program's real gain by Slabyard was from that of its replay.
+struct Model {
+    kind: Kind,
+    /// Real by replayed; None if one of the two may be none.
+    factor: Option<f64>,
+    /// Real less replayed.
+    mib: f64,
+}
+
+fn model(found: &Found) -> Option<Model> {
+    let (ours, peer) = (found.entry(OURS)?, found.entry(PEER)?);
+    let replayed = found.replayed?;
+    let real = found.ours()?.cpu?.real;
+    let gain = mean(&ours.cpu.all()) - mean(&peer.cpu.all());
+    let peak = mean(&ours.peak.all()) - mean(&peer.peak.all());
+    let is_sure = replayed.is_sure && !real.interval.holds(1.0);
+    Some(Model {
+        kind: found.program.kind,
+        factor: is_sure.then_some(gain / replayed.cpu_ms),
+        mib: (peak - replayed.peak_kib) / 1024.0,
+    })
+}
+
+fn range(values: &[f64], worded: impl Fn(f64) -> String) -> String {
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    match values.len() {
+        0 => "-".to_owned(),
+        1 => worded(least),
+        _ => format!("{} to {}", worded(least), worded(most)),
+    }
+}
+
+/// The error of the replays, by kind of program: what a program gains for each millisecond that its
+/// replayed allocations gain.
+pub fn models(found: &[Found]) -> String {
+    let all: Vec<Model> = found.iter().filter_map(model).collect();
+    let mut text = "\nReplays: the program's own gain, divided by the gain of its replayed \
+                    allocations (where both are sure); its peak's difference less the replay's\n\n\
+                    | kind of program | programs | time, factor | peak, MiB |\n|---|---|---|---|\n"
+        .to_owned();
+    for kind in Kind::ALL {
+        let here: Vec<&Model> = all.iter().filter(|one| one.kind == kind).collect();
+        if here.is_empty() {
+            continue;
+        }
+        let factors: Vec<f64> = here.iter().filter_map(|one| one.factor).collect();
+        let peaks: Vec<f64> = here.iter().map(|one| one.mib).collect();
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} |",
+            kind.says(),
+            here.len(),
+            range(&factors, |factor| format!("{factor:.1}")),
+            range(&peaks, |mib| format!("{mib:+.1}"))
+        );
+    }
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::truth::replay;
+    use crate::truth::programs::ALL;
+    use slabyard_certainty::Interval;
 
-    /// The tool's JSON, without the fields that are not read.
-    const JSON: &str = r#"{
-        "summary": {"operations": 1000000},
-        "measurement": {"allocators": [
-            {"name": "glibc", "note": null, "failure": null,
-             "ns_per_op": {"runs": [50.0, 51.0]}, "peak_resident": {"runs": [10485760, 10485760]}},
-            {"name": "mimalloc", "note": null, "failure": null,
-             "ns_per_op": {"runs": [30.0, 31.0]}, "peak_resident": {"runs": [20971520, 20971520]}},
-            {"name": "tcmalloc", "note": "no per-CPU caches", "failure": null,
-             "ns_per_op": {"runs": [60.0, 61.0]}, "peak_resident": {"runs": [12582912, 12582912]}},
-            {"name": "rpmalloc", "note": null, "failure": "killed by signal 11",
-             "ns_per_op": {"runs": []}, "peak_resident": {"runs": []}}
-        ]}
-    }"#;
+    fn runs(values: [f64; 2]) -> Runs {
+        Runs {
+            before: values.to_vec(),
+            after: values.to_vec(),
+        }
+    }
 
-    fn found() -> Found {
-        let replayed = replay::read(JSON).unwrap();
-        assert_eq!(replayed["rpmalloc"], Err("killed by signal 11".to_owned()));
-        let real = [
-            ("glibc", [200.0, 202.0], 10240.0),
-            ("mimalloc", [180.0, 182.0], 20480.0),
-            ("tcmalloc", [190.0, 192.0], 14336.0),
-        ];
-        let entry = |(who, cpu, peak): (&'static str, [f64; 2], f64)| {
-            let replayed = replayed[who].clone().unwrap();
-            Entry {
-                who,
-                cpu: Pair {
-                    real: cpu.to_vec(),
-                    replayed: replayed.cpu_ms,
-                },
-                peak: Pair {
-                    real: vec![peak; 2],
-                    replayed: replayed.peak_kib,
-                },
-            }
+    fn around(mean: f64, half: f64) -> Option<Ratio> {
+        let interval = Interval {
+            low: mean - half,
+            high: mean + half,
+        };
+        Some(Ratio { mean, interval })
+    }
+
+    fn found(name: &str, stated: f64) -> Found {
+        let entry = |who, cpu: [f64; 2], stated_cpu| Entry {
+            who,
+            cpu: runs(cpu),
+            peak: runs([10240.0, 10240.0]),
+            stated_cpu,
+            stated_peak: stated_cpu.and_then(|_| around(1.0, 0.01)),
+            ..Entry::default()
         };
         Found {
-            program: "json",
-            says: "texts",
-            entries: real.map(entry).to_vec(),
+            program: *ALL.iter().find(|one| one.name == name).unwrap(),
+            sentence: "With Slabyard, less.".to_owned(),
+            replayed: Some(Replayed {
+                cpu_ms: -10.0,
+                is_sure: true,
+                peak_kib: 1024.0,
+            }),
+            entries: vec![
+                entry(PEER, [200.0, 202.0], None),
+                entry(OURS, [180.0, 181.8], around(stated, 0.02)),
+                entry("mimalloc", [190.0, 191.9], around(0.95, 0.01)),
+            ],
         }
     }
 
     #[test]
-    fn a_block_shows_real_and_predicted() {
-        let text = block(&found());
-        let line = |start: &str| {
+    fn a_block_shows_what_is_stated_and_what_is_real() {
+        let text = block(&found("json", 0.8));
+        let line = |who: &str| {
             let mut lines = text.lines().map(str::trim);
-            let line = lines.find(|line| line.starts_with(start)).unwrap();
+            let line = lines.find(|line| line.starts_with(who)).unwrap();
             line.split_whitespace().collect::<Vec<_>>().join(" ")
         };
         assert_eq!(
-            line("glibc:"),
-            "glibc: 201.0 ms, of which the replay puts 50.5 down to malloc"
+            line("slabyard"),
+            "slabyard -22.0 to -18.0 -10.0 ±0.0 -10.0, -10.0 MISSED"
         );
         assert_eq!(
             line("mimalloc"),
-            "mimalloc -10.0 ±0.0 -10.0 ±0.0 +0.0 +0 % right"
+            "mimalloc -6.0 to -4.0 -5.0 ±0.0 -5.0, -5.0"
         );
-        assert_eq!(
-            line("tcmalloc"),
-            "tcmalloc -5.0 ±0.0 +5.0 ±0.0 +10.0 +200 % WRONG missed"
-        );
-        assert_eq!(line("glibc  "), "glibc 10.0 ±0.0 10.0 +0.0 +0 %");
     }
 
     #[test]
-    fn the_tables_set_bold_what_is_missed_and_the_summary_counts() {
-        let all = [found()];
-        let text = tables(&all);
-        assert!(
-            text.contains("| json | -10.0 / -10.0 | **-5.0 / +5.0** |"),
-            "{text}"
-        );
-        assert!(
-            text.contains("| json | 10.0 / 10.0 | 20.0 / 20.0 | **14.0 / 12.0** |"),
-            "{text}"
-        );
+    fn misses_come_first_and_are_counted() {
+        let all = [found("json", 0.9), found("lua", 0.8)];
+        let text = table(&all);
+        let row = "| lua | **-22.0 to -18.0** | **-10.0 ±0.0** | -1.0 to +1.0 | +0.0 ±0.0 |";
+        let (lua, json) = (text.find(row), text.find("| json | -12.0 to -8.0"));
+        assert!(lua.is_some() && json > lua, "{text}");
         let text = summary(&all);
         for expected in [
-            "of itself: 1 of 2",
-            "time: 1 of 2",
-            "differ: 2 of 3",
-            "itself: 2 of 3",
+            "| CPU time, slabyard | 1 of 2 | 1 | 4.0 points | **no** |",
+            "| CPU time, all allocators | 3 of 4 | 3 | 3.0 points | **no** |",
+            "| peak, slabyard | 2 of 2 | 2 | 2.0 points | yes |",
         ] {
             assert!(text.contains(expected), "{expected} is not in {text}");
         }
     }
 
     #[test]
-    fn json_that_is_not_the_tool_s_is_refused() {
-        assert!(replay::read("{}").is_err());
-        assert!(replay::read("nothing").is_err());
+    fn the_error_of_replays_is_shown_by_kind() {
+        let mut unsure = found("lua", 0.9);
+        unsure.replayed.as_mut().unwrap().is_sure = false;
+        let text = models(&[found("json", 0.9), found("map", 0.9), unsure]);
+        assert!(
+            text.contains("| mostly small objects | 2 | 2.0 to 2.0 | -1.0 to -1.0 |"),
+            "{text}"
+        );
+        assert!(text.contains("databases | 1 | - | -1.0 |"), "{text}");
     }
 }

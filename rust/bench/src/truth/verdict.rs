@@ -1,177 +1,98 @@
-//! The error of predicted figures against real ones, and whether it is within the goals.
+//! Whether what the tool states is true: whether the real ratio to glibc lies within the stated
+//! interval.
 //!
-//! A time counts as its difference to glibc, as a share of the program's real time on glibc. Both
-//! figures have intervals. Half of each interval is added to the error that is allowed.
+//! The real ratio is measured too, and so has an interval of its own. The goal takes it as exact.
+//! `agrees` allows for its interval.
 
 use slabyard_certainty::{self as certainty, Interval};
 
-/// The allowed error of a predicted difference to glibc, as a share of the real difference.
-pub const TIME_GOAL: f64 = 0.15;
-/// The allowed error of a predicted peak, as a share of the real peak.
-pub const PEAK_GOAL: f64 = 0.05;
+/// The least share of stated intervals that hold the real ratio.
+pub const HITS_GOAL: f64 = 0.9;
+/// The median width of the stated intervals is to be below this, as a share of glibc's figure.
+pub const WIDTH_GOAL: f64 = 0.1;
 
-/// Values of one program on one allocator, one for each round. Real rounds and rounds of the replay
-/// are separate.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Pair {
-    pub real: Vec<f64>,
-    pub replayed: Vec<f64>,
+/// A ratio of means, with the interval that it has at 95 %.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ratio {
+    pub mean: f64,
+    pub interval: Interval,
 }
 
-/// A figure of a program, real and predicted.
+/// The ratio of an allocator's runs to glibc's of the same rounds. None if it is not known.
+pub fn ratio(runs: &[f64], peer: &[f64]) -> Option<Ratio> {
+    Some(Ratio {
+        mean: certainty::mean(runs) / certainty::mean(peer),
+        interval: certainty::of_ratio(runs, peer)?,
+    })
+}
+
+/// A figure of a program on an allocator, as the tool states it and as it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verdict {
-    pub real: f64,
-    pub real_interval: Interval,
-    pub predicted: f64,
-    pub predicted_interval: Interval,
-    /// Predicted less real.
-    pub error: f64,
-    pub within_goal: bool,
+    pub stated: Ratio,
+    pub real: Ratio,
 }
 
-fn half(interval: Interval) -> f64 {
-    (interval.high - interval.low) / 2.0
-}
+/// Half the last digit that the tool's sentence shows: 0.1 %.
+const ROUNDING: f64 = 0.0005;
 
 impl Verdict {
-    fn of(
-        (real, real_interval): (f64, Interval),
-        (predicted, predicted_interval): (f64, Interval),
-        goal: f64,
-    ) -> Verdict {
-        let error = predicted - real;
-        let unknown = half(real_interval).hypot(half(predicted_interval));
-        Verdict {
-            real,
-            real_interval,
-            predicted,
-            predicted_interval,
-            error,
-            within_goal: error.abs() <= goal * real.abs() + unknown,
-        }
+    /// How far the real ratio lies outside what the sentence says; 0 if it lies within.
+    pub fn distance(&self) -> f64 {
+        let Interval { low, high } = self.stated.interval;
+        let real = self.real.mean;
+        (low - ROUNDING - real).max(real - high - ROUNDING).max(0.0)
     }
 
-    /// The error as a share of the real figure.
-    pub fn relative(&self) -> f64 {
-        self.error / self.real.abs()
+    /// Whether the stated interval holds the real ratio.
+    pub fn is_hit(&self) -> bool {
+        self.distance() == 0.0
     }
 
-    /// Whether the real figure differs from zero: its interval does not contain zero.
-    pub fn is_certain(&self) -> bool {
-        !self.real_interval.holds(0.0)
+    /// Whether the two measurements may be of the same ratio, by both their intervals.
+    pub fn agrees(&self) -> bool {
+        let half = |interval: Interval| (interval.high - interval.low) / 2.0;
+        let unknown = half(self.stated.interval).hypot(half(self.real.interval));
+        (self.stated.mean - self.real.mean).abs() <= unknown + ROUNDING
     }
 
-    pub fn is_right_direction(&self) -> bool {
-        self.predicted.signum() == self.real.signum()
+    /// Of the stated interval.
+    pub fn width(&self) -> f64 {
+        self.stated.interval.high - self.stated.interval.low
     }
-}
-
-/// The difference of `runs` to `peer`, as a share of `whole`, with its interval. None for one
-/// round.
-fn share(runs: &[f64], peer: &[f64], whole: f64) -> Option<(f64, Interval)> {
-    let interval = certainty::of_difference(runs, peer)?;
-    let difference = certainty::mean(runs) - certainty::mean(peer);
-    let part = Interval {
-        low: interval.low / whole,
-        high: interval.high / whole,
-    };
-    Some((difference / whole, part))
-}
-
-/// Times: differences to the peer as shares of the peer's real time.
-pub fn time(one: &Pair, peer: &Pair) -> Option<Verdict> {
-    let whole = certainty::mean(&peer.real);
-    let real = share(&one.real, &peer.real, whole)?;
-    let predicted = share(&one.replayed, &peer.replayed, whole)?;
-    Some(Verdict::of(real, predicted, TIME_GOAL))
-}
-
-/// Peaks, without differences.
-pub fn peak(one: &Pair) -> Option<Verdict> {
-    let mean = |runs: &[f64]| Some((certainty::mean(runs), certainty::of_mean(runs)?));
-    Some(Verdict::of(
-        mean(&one.real)?,
-        mean(&one.replayed)?,
-        PEAK_GOAL,
-    ))
-}
-
-/// Counts pairs of allocators whose real times differ by more than the intervals: all of them, and
-/// those that the replays put in the right order.
-pub fn order(all: &[Pair]) -> (usize, usize) {
-    let (mut certain, mut right) = (0, 0);
-    for (index, a) in all.iter().enumerate() {
-        for b in &all[index + 1..] {
-            let real = certainty::of_difference(&a.real, &b.real);
-            if real.is_none_or(|real| real.holds(0.0)) {
-                continue;
-            }
-            let difference = |a: &[f64], b: &[f64]| certainty::mean(a) - certainty::mean(b);
-            let predicted = difference(&a.replayed, &b.replayed);
-            certain += 1;
-            right += usize::from(predicted.signum() == difference(&a.real, &b.real).signum());
-        }
-    }
-    (certain, right)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn pair(real: [f64; 3], replayed: [f64; 3]) -> Pair {
-        Pair {
-            real: real.to_vec(),
-            replayed: replayed.to_vec(),
+    fn verdict(stated: (f64, f64), real: [f64; 3]) -> Verdict {
+        let (low, high) = stated;
+        Verdict {
+            stated: Ratio {
+                mean: (low + high) / 2.0,
+                interval: Interval { low, high },
+            },
+            real: ratio(&real, &[100.0, 101.0, 99.0]).unwrap(),
         }
     }
 
     #[test]
-    fn a_difference_is_a_share_of_the_time_on_glibc() {
-        let glibc = pair([200.0, 201.0, 199.0], [50.0, 50.5, 49.5]);
-        let other = pair([180.0, 181.0, 179.0], [27.0, 27.5, 26.5]);
-        let verdict = time(&other, &glibc).unwrap();
-        assert!((verdict.real - -0.1).abs() < 1e-12);
-        assert!((verdict.predicted - -0.115).abs() < 1e-12);
-        assert!((verdict.error - -0.015).abs() < 1e-12);
-        assert!((verdict.relative() - -0.15).abs() < 1e-9);
-        assert!(verdict.is_certain() && verdict.is_right_direction());
-        assert!(
-            (verdict.real_interval.high - -0.1).abs() < 1e-9,
-            "the rounds agree"
-        );
+    fn a_real_ratio_outside_the_interval_is_missed_whatever_its_own_interval() {
+        let hit = verdict((0.88, 0.92), [90.0, 90.9, 89.1]);
+        assert!(hit.is_hit() && hit.agrees());
+        assert!((hit.width() - 0.04).abs() < 1e-12 && hit.distance() == 0.0);
+        let sure = verdict((0.91, 0.92), [90.0, 90.9, 89.1]);
+        assert!(!sure.is_hit() && !sure.agrees());
+        assert!((sure.distance() - 0.0095).abs() < 1e-9);
+        let unsure = verdict((0.91, 0.92), [80.0, 90.0, 100.0]);
+        assert!(!unsure.is_hit() && unsure.agrees());
     }
 
     #[test]
-    fn the_goal_widens_by_what_is_not_known() {
-        let glibc = pair([200.0; 3], [50.0; 3]);
-        let off = |real| time(&pair(real, [25.0; 3]), &glibc).unwrap();
-        let sure = off([180.0; 3]);
-        assert!(!sure.within_goal && sure.is_certain());
-        let unsure = off([178.0, 180.0, 182.0]);
-        assert!(unsure.within_goal && unsure.is_certain());
-        let unknown = off([150.0, 180.0, 210.0]);
-        assert!(unknown.within_goal && !unknown.is_certain());
-        assert_eq!(time(&Pair::default(), &glibc), None);
-    }
-
-    #[test]
-    fn peaks_are_compared_as_they_are() {
-        let close = peak(&pair([1000.0; 3], [1049.0; 3])).unwrap();
-        assert!(close.within_goal && (close.relative() - 0.049).abs() < 1e-12);
-        let far = peak(&pair([1000.0; 3], [940.0; 3])).unwrap();
-        assert!(!far.within_goal && (far.relative() - -0.06).abs() < 1e-12);
-    }
-
-    #[test]
-    fn order_counts_pairs_that_surely_differ() {
-        let all = [
-            pair([10.0, 11.0, 12.0], [5.0; 3]),
-            pair([20.0, 21.0, 22.0], [9.0; 3]),
-            pair([29.0, 30.0, 34.0], [8.0; 3]),
-            pair([29.0, 31.0, 33.0], [1.0; 3]), // as long as the one before
-        ];
-        assert_eq!(order(&all), (5, 2));
+    fn what_the_sentence_cannot_show_is_no_miss() {
+        let peaks = verdict((1.1731, 1.1733), [117.35, 118.5, 116.2]);
+        assert!(peaks.is_hit(), "{peaks:?}");
+        assert_eq!(ratio(&[1.0], &[1.0]), None);
     }
 }

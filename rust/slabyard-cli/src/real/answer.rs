@@ -24,11 +24,11 @@ pub struct Better {
 pub fn sentence(all: &RealRuns) -> Option<String> {
     let (base, others) = all.allocators.split_first()?;
     if let Some(ours) = others.iter().find(|one| one.name == SLABYARD) {
-        return Some(about(ours, base));
+        return Some(about(ours, base, all.peaks_of_largest));
     }
     let good = others.iter().filter(|one| one.failure.is_none());
     let fastest = good.min_by(|a, b| a.cpu_s.figure.mean.total_cmp(&b.cpu_s.figure.mean));
-    let about = about(fastest.or(others.first())?, base);
+    let about = about(fastest.or(others.first())?, base, all.peaks_of_largest);
     Some(format!("{about} Slabyard was not run."))
 }
 
@@ -93,21 +93,23 @@ fn called(name: &str) -> &str {
     }
 }
 
-fn about(one: &Measured, base: &Measured) -> String {
+fn about(one: &Measured, base: &Measured, of_largest: bool) -> String {
     let name = called(&one.name);
     if let Some(why) = &one.failure {
         return format!("The program fails with {name}: it {why}.");
     }
     let cpu = difference(&one.cpu_s, &base.cpu_s, &base.name, true, seconds);
     let peak = peak(one, base);
+    let whose = match of_largest {
+        true => "the peak memory of its largest process",
+        false => "its peak memory",
+    };
     let sure = match one.cpu_s.figure.runs.len() {
         1 => ": one run each does not show how certain this is",
         _ => "",
     };
     let Some((ours, theirs)) = one.served.as_ref().zip(base.served.as_ref()) else {
-        return format!(
-            "With {name}, the program's CPU time {cpu}, and its peak memory {peak}{sure}."
-        );
+        return format!("With {name}, the program's CPU time {cpu}, and {whose} {peak}{sure}.");
     };
     let idle = difference(
         &ours.idle_bytes,
@@ -117,8 +119,8 @@ fn about(one: &Measured, base: &Measured) -> String {
         bytes,
     );
     format!(
-        "With {name}, the server's CPU time under this load {cpu}, its peak memory {peak}, and its \
-         memory after the load {idle}{sure}."
+        "With {name}, the server's CPU time under this load {cpu}, {whose} {peak}, and its memory \
+         after the load {idle}{sure}."
     )
 }
 

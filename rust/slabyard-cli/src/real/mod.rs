@@ -85,13 +85,16 @@ struct Run {
     /// The mean of all processes together, over the program's life; `None` if it was too short.
     mean_resident: Option<f64>,
     served: Option<Served>,
+    /// The peak of several processes together: 0 if there was one; `None` if they were too short.
+    peak_together: Option<u64>,
 }
 
 /// The ratio of an allocator's mean to glibc's.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Ratio {
     pub ratio: f64,
-    /// The 95 % confidence interval of the ratio; `None` for a single round.
+    /// The 95 % confidence interval of the ratio, also at other times than that of these rounds;
+    /// `None` for a single round.
     pub interval: Option<Interval>,
 }
 
@@ -154,6 +157,9 @@ pub struct RealRuns {
     pub rounds: usize,
     /// How the program ends on glibc.
     pub ends: String,
+    /// Whether peaks are those of the largest process, since several ran too briefly to be seen
+    /// together.
+    pub peaks_of_largest: bool,
     /// The signal that ended the measurement before its end.
     pub interrupted: Option<i32>,
     /// The gain of the program by Slabyard; `None` if there were no runs.
@@ -289,7 +295,7 @@ fn wants_more(plan: &Plan, rounds: usize, records: &[Record], passed: Duration) 
     passed < plan.within && reached(records, rounds).is_none_or(|reached| reached > wanted)
 }
 
-/// The precision of the least certain ratio of CPU time, as a fraction of the ratio.
+/// The precision of the least certain ratio of CPU time in these rounds, as a fraction of the ratio.
 fn reached(records: &[Record], rounds: usize) -> Option<f64> {
     let times = |record: &Record| values(&record.runs[..rounds], cpu);
     let (glibc, others) = records.split_first()?;
@@ -412,12 +418,10 @@ impl Race<'_> {
             return Ok(Outcome::Failed(why));
         }
         Ok(Outcome::Took(Run {
-            usage: Usage {
-                peak_bytes: ended.usage.peak_bytes.max(tree.peak_of_several()),
-                ..ended.usage
-            },
+            usage: ended.usage,
             mean_resident: tree.mean(),
             served,
+            peak_together: tree.peak_of_several(),
         }))
     }
 
@@ -518,6 +522,13 @@ fn summarise(
         record.runs.truncate(rounds);
     }
     let reached = reached(&records, rounds);
+    let mut runs = records.iter().flat_map(|record| &record.runs);
+    let peaks_of_largest = runs.any(|run| run.peak_together.is_none());
+    let runs = records.iter_mut().flat_map(|record| &mut record.runs);
+    for run in runs.filter(|_| !peaks_of_largest) {
+        let together = run.peak_together.unwrap_or_default();
+        run.usage.peak_bytes = run.usage.peak_bytes.max(together);
+    }
     let glibc = records[0].runs.clone();
     let measured = |(contender, record): (&Contender, Record)| {
         let base = contender.library.is_some().then_some(&glibc[..]);
@@ -537,6 +548,7 @@ fn summarise(
             .map(|load| load.command.to_string_lossy().into_owned()),
         rounds,
         ends: ending(status),
+        peaks_of_largest,
         interrupted,
         allocators: contenders.iter().zip(records).map(measured).collect(),
         ..RealRuns::default()
@@ -648,7 +660,7 @@ fn ratio(ours: &[f64], glibc: &[f64]) -> Option<Ratio> {
     let mean = certainty::mean(glibc);
     (mean > 0.0).then(|| Ratio {
         ratio: certainty::mean(ours) / mean,
-        interval: certainty::of_ratio(ours, glibc),
+        interval: certainty::of_ratio_at_any_time(ours, glibc),
     })
 }
 
@@ -703,6 +715,13 @@ fn caveats(
                 ui::round_bytes(PEAK_SEEN as u64)
             )
             .into(),
+        );
+    }
+    if all.peaks_of_largest {
+        found.push(
+            "Several processes of the program ran too briefly to be seen together, so peaks are \
+             those of its largest process."
+                .into(),
         );
     }
     // A server under load is ended by a signal.

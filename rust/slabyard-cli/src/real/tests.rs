@@ -12,6 +12,7 @@ fn took(cpu_ms: u64, mean_resident: Option<f64>) -> Run {
         },
         mean_resident,
         served: None,
+        peak_together: Some(0),
     }
 }
 
@@ -133,8 +134,8 @@ fn every_outcome_has_a_sentence_that_says_what_is_not_known() {
     assert_eq!(
         said(vec![record(&[90, 100, 110]), record(&[91, 104, 107])]),
         "With Slabyard, the program's CPU time is the same as with glibc, as far as can be measured \
-         (7.2 % less to 11.2 % more), and its peak memory is the same, as far as can be measured \
-         (7.2 % less to 11.2 % more)."
+         (8.2 % less to 13.1 % more), and its peak memory is the same, as far as can be measured \
+         (8.2 % less to 13.1 % more)."
     );
     assert_eq!(
         said(vec![record(&[100]), record(&[50])]),
@@ -208,8 +209,8 @@ fn an_allocator_that_takes_surely_less_than_slabyard_is_named() {
         record(&[60, 61, 62]),
     ]);
     let sentence =
-        "torn takes 24.7 % less CPU time than Slabyard (21.9 to 27.4 %) and 24.7 % less \
-                    peak memory (21.9 to 27.4 %).";
+        "torn takes 24.7 % less CPU time than Slabyard (21.5 to 27.8 %) and 24.7 % less \
+                    peak memory (21.5 to 27.8 %).";
     assert_eq!(all.others.as_deref(), Some(sentence));
     let text = text::render(&all).replace('\n', " ");
     assert!(text.contains(&format!(" %). {sentence}")), "{text}");
@@ -252,8 +253,8 @@ fn the_best_of_each_figure_is_named() {
     all.allocators.push(small);
     let said = answer::others(&answer::better(&all)).unwrap();
     let wanted =
-        "torn takes 24.7 % less CPU time than Slabyard (21.9 to 27.4 %); small takes 24.7 % \
-                  less peak memory (21.9 to 27.4 %).";
+        "torn takes 24.7 % less CPU time than Slabyard (21.5 to 27.8 %); small takes 24.7 % \
+                  less peak memory (21.5 to 27.8 %).";
     assert_eq!(said, wanted);
 }
 
@@ -291,6 +292,34 @@ fn doubts_stand_below_the_answer() {
         .as_str()
         .unwrap()
         .starts_with("3 rounds are too few"));
+}
+
+/// All peaks of a comparison are of the same kind.
+#[test]
+fn several_processes_have_a_peak_together_if_they_were_seen_together() {
+    let seen = |last| {
+        let mut glibc = record(&[100, 100, 100]);
+        glibc.runs[0].peak_together = Some(300 << 20);
+        glibc.runs[2].peak_together = last;
+        summary(vec![glibc, record(&[80, 80, 80])], 3, &plan(), 0)
+    };
+    let mib = |all: &RealRuns| {
+        let runs = &all.allocators[0].peak_bytes.figure.runs;
+        runs.iter()
+            .map(|bytes| bytes / 1048576.0)
+            .collect::<Vec<_>>()
+    };
+    let together = seen(Some(200 << 20));
+    assert_eq!(mib(&together), [300.0, 100.0, 200.0]);
+    assert!(!text::render(&together).contains("largest process"));
+    let alone = seen(None);
+    assert_eq!(mib(&alone), [100.0, 100.0, 100.0]);
+    let said = text::render(&alone).replace('\n', " ");
+    let answer = "and the peak memory of its largest process is 20.0 % less";
+    assert!(
+        said.contains(answer) && said.contains("too briefly to be seen"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// With fewer looks at its memory, a run gets no mean.
+/// With fewer looks at its memory, a run gets no mean, and several processes no peak of all together.
 const LOOKS_MIN: u32 = 5;
 
 /// Looks for new processes are this far apart, or more.
@@ -30,9 +30,10 @@ pub struct Tree {
     sum: f64,
     most: u64,
     last: u64,
-    had_several: bool,
     /// The executables of all processes but the first one.
     pub programs: BTreeSet<PathBuf>,
+    /// The looks that saw several processes.
+    several: u32,
 }
 
 impl Tree {
@@ -52,7 +53,7 @@ impl Tree {
             self.next_new = Some(begin + LOOK_FOR_NEW.max(begin.elapsed() * LOOKS_PART));
         }
         let several = self.processes.len() > 1;
-        self.had_several |= several;
+        self.several += u32::from(several);
         let bytes = match several {
             true => self.processes.iter().filter_map(|&pid| share(pid)).sum(),
             false => self
@@ -81,12 +82,12 @@ impl Tree {
         (self.count >= LOOKS_MIN).then(|| self.sum / f64::from(self.count))
     }
 
-    /// The largest sample of several processes together; 0 if there was only one.
-    pub fn peak_of_several(&self) -> u64 {
-        if self.had_several {
-            self.most
-        } else {
-            0
+    /// The largest sample of several processes together; 0 if there was only one, `None` if they were
+    /// too short-lived.
+    pub fn peak_of_several(&self) -> Option<u64> {
+        match self.several {
+            0 => Some(0),
+            looks => (looks >= LOOKS_MIN).then_some(self.most),
         }
     }
 }
@@ -133,7 +134,7 @@ mod tests {
         let begin = Instant::now();
         let mut tree = Tree::default();
         while begin.elapsed() < Duration::from_secs(20)
-            && !(tree.processes.len() >= 3 && tree.count >= LOOKS_MIN)
+            && !(tree.processes.len() >= 3 && tree.several >= LOOKS_MIN)
         {
             tree.take(parent.id(), None);
             std::thread::sleep(Duration::from_millis(5));
@@ -147,7 +148,9 @@ mod tests {
             1
         );
         let mean = tree.mean().unwrap();
-        assert!(tree.peak_of_several() as f64 >= mean && mean > 65536.0);
+        assert!(tree.peak_of_several().unwrap() as f64 >= mean && mean > 65536.0);
+        tree.several = LOOKS_MIN - 1;
+        assert_eq!(tree.peak_of_several(), None);
         drop(parent.stdin.take());
         parent.wait().unwrap();
     }
@@ -164,7 +167,7 @@ mod tests {
         }
         assert_eq!(
             (tree.count, tree.mean(), tree.peak_of_several()),
-            (3, None, 0)
+            (3, None, Some(0))
         );
         drop(alone.stdin.take());
         alone.wait().unwrap();
