@@ -14,6 +14,7 @@ pub mod memory;
 pub mod mode;
 mod startup;
 pub mod thread;
+pub mod turns;
 pub mod worker;
 
 #[cfg(test)]
