@@ -1,0 +1,376 @@
+//! Runs workers on all allocators in turn, pass after pass, until the effort is complete or the time
+//! is up.
+//!
+//! A lap is one pass in which every allocator has a turn. The time that laps take is foretold from
+//! those before, and a lap that would not end in time is left out. A worker that takes far longer
+//! than the others is ended, and at the end of the time every worker is.
+
+use super::budget::{workers, Clock, Costs, Effort, LEAST_ROUNDS, PASSES};
+use super::launch::run_worker;
+use super::worker::{Pass, ProcessResult};
+use crate::plan::{MappedPlan, Plan};
+use crate::real::contenders::GLIBC;
+use crate::ui::{self, grouped};
+use anyhow::Result;
+use indicatif::ProgressBar;
+use slabyard_peers::Allocator;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The number of operations from whose replay the time of others is foretold.
+const TRIED: u64 = 200_000;
+/// The seconds in which a worker starts, whatever it replays.
+const START: f64 = 0.01;
+/// A trial that takes longer than this part of the time is ended, and a smaller one is made.
+const TRIAL_PART: u32 = 16;
+const SMALLER_TRIAL: u64 = 16;
+
+/// A worker is ended after so many times what was foretold for it, and not before this time.
+const FAR_TOO_LONG: f64 = 10.0;
+const NOT_BEFORE: Duration = Duration::from_secs(5);
+
+/// The results of one allocator so far.
+#[derive(Default)]
+pub struct Runs {
+    pub speed: Vec<Vec<ProcessResult>>,
+    pub latency: Vec<Vec<ProcessResult>>,
+    pub memory: Vec<Vec<ProcessResult>>,
+    pub verify: Option<Vec<ProcessResult>>,
+    pub failure: Option<String>,
+}
+
+impl Runs {
+    fn add(&mut self, pass: Pass, results: Vec<ProcessResult>) {
+        match pass {
+            Pass::Speed => self.speed.push(results),
+            Pass::Latency => self.latency.push(results),
+            Pass::Memory => self.memory.push(results),
+            Pass::Verify => {
+                let wrong = results.iter().find(|result| result.wrong > 0);
+                self.failure = wrong.map(|result| {
+                    let first = result.first_wrong.as_deref().unwrap_or("?");
+                    format!(
+                        "{} of {} objects were wrong: {first}",
+                        result.wrong, result.checked
+                    )
+                });
+                self.verify = Some(results);
+            }
+        }
+    }
+
+    fn count(&self, pass: Pass) -> usize {
+        match pass {
+            Pass::Speed => self.speed.len(),
+            Pass::Latency => self.latency.len(),
+            Pass::Memory => self.memory.len(),
+            Pass::Verify => usize::from(self.verify.is_some()),
+        }
+    }
+
+    /// Forgets the runs of a pass beyond the first `count`.
+    fn truncate(&mut self, pass: Pass, count: usize) {
+        match pass {
+            Pass::Speed => self.speed.truncate(count),
+            Pass::Latency => self.latency.truncate(count),
+            Pass::Memory => self.memory.truncate(count),
+            Pass::Verify => self.verify = self.verify.take().filter(|_| count > 0),
+        }
+    }
+}
+
+/// The results of a race. The last allocator is the one that does nothing.
+pub struct Raced {
+    pub plan: Plan,
+    pub runs: Vec<Runs>,
+    /// What there was no time for, in sentences.
+    pub left_out: Vec<String>,
+}
+
+/// What a race may run, and how long.
+pub struct Wanted<'a> {
+    /// The last one does nothing.
+    pub everyone: Vec<&'static Allocator>,
+    pub effort: Effort,
+    pub within: Duration,
+    /// Whether the rounds so far are enough; if not, there are more until the time is up.
+    pub is_enough: &'a dyn Fn(&[Runs]) -> bool,
+}
+
+/// Runs all passes on the plan in `folder`.
+pub fn run(whole: &MappedPlan, folder: &Path, wanted: &Wanted) -> Result<Raced> {
+    let clock = Clock::start(wanted.within);
+    let mut costs = try_out(whole, folder, wanted, &clock)?;
+    let mut race = Race::new(whole, folder, wanted, clock, costs)?;
+    // The beginning of a program may cost less than the rest of it. So the first lap may take half
+    // of the time; if what remains then does not fit, less is replayed.
+    race.kept = clock.left() / 2;
+    let complete = race.lap(Pass::Speed, true);
+    costs = race.corrected(costs);
+    if complete && race.least_seconds(&costs) <= clock.left().as_secs_f64() {
+        race.kept = Duration::ZERO;
+        race.choose_again(&costs);
+    } else {
+        race.bar.finish_and_clear();
+        race = Race::new(whole, folder, wanted, clock, costs)?;
+        race.lap(Pass::Speed, true);
+    }
+    let mut first = vec![Pass::Memory, Pass::Latency];
+    for pass in race.effort.laps().into_iter().skip(1) {
+        let must = first.contains(&pass);
+        first.retain(|&one| one != pass);
+        race.lap(pass, must);
+    }
+    while !(wanted.is_enough)(&race.runs) && race.lap(Pass::Speed, false) {}
+    race.bar.finish_and_clear();
+    Ok(Raced {
+        left_out: race.left_out(),
+        plan: race.plan,
+        runs: race.runs,
+    })
+}
+
+/// Foretells the time of a worker in each pass from the first operations.
+fn try_out(whole: &MappedPlan, folder: &Path, wanted: &Wanted, clock: &Clock) -> Result<Costs> {
+    let everyone = &wanted.everyone;
+    let glibc = everyone.iter().find(|one| one.name == GLIBC);
+    let allocator = glibc.unwrap_or(&everyone[0]);
+    let limit = wanted.within / TRIAL_PART;
+    let mut tried = TRIED;
+    loop {
+        let part = whole.plan.part_of(tried);
+        let plan = part.map_or_else(|| whole.plan.clone(), |part| whole.part(part));
+        plan.write(folder)?;
+        let scale = whole.plan.replayed as f64 / plan.replayed.max(1) as f64;
+        let mut costs = Costs::default();
+        let mut in_time = true;
+        for pass in PASSES {
+            let start = Instant::now();
+            // If the worker fails, it does so again when it counts.
+            let ended = run_worker(folder, allocator.name, pass, limit);
+            in_time &= !matches!(ended, Ok(None));
+            let seconds = start.elapsed().as_secs_f64();
+            costs.0[pass as usize] = seconds.min(START) + (seconds - START).max(0.0) * scale;
+        }
+        let smallest = part == Some(0) || whole.plan.parts.is_empty();
+        if in_time || smallest || clock.left() < limit * PASSES.len() as u32 {
+            return Ok(costs);
+        }
+        tried = plan.replayed / SMALLER_TRIAL;
+    }
+}
+
+/// The state of a race.
+struct Race<'a> {
+    wanted: &'a Wanted<'a>,
+    folder: &'a Path,
+    whole: &'a MappedPlan,
+    plan: Plan,
+    effort: Effort,
+    clock: Clock,
+    /// The part of the time that no lap may use.
+    kept: Duration,
+    /// The seconds foretold for a worker, and those of each allocator's last one.
+    costs: Costs,
+    took: Vec<Costs>,
+    runs: Vec<Runs>,
+    bar: ProgressBar,
+}
+
+impl<'a> Race<'a> {
+    /// Chooses what fits into the time that is left, and says it. `costs` are those of all
+    /// operations.
+    fn new(
+        whole: &'a MappedPlan,
+        folder: &'a Path,
+        wanted: &'a Wanted<'a>,
+        clock: Clock,
+        costs: Costs,
+    ) -> Result<Self> {
+        let count = wanted.everyone.len();
+        let mut effort = wanted.effort.within(&costs, count - 1, clock.left());
+        let all = whole.plan.replayed;
+        let part = whole.plan.part_of((all as f64 * effort.share) as u64);
+        let plan = part.map_or_else(|| whole.plan.clone(), |part| whole.part(part));
+        plan.write(folder)?;
+        effort.share = plan.replayed as f64 / all.max(1) as f64;
+        let laps = effort.laps().into_iter();
+        let length: usize = laps.map(|pass| workers(pass, count - 1)).sum();
+        let race = Race {
+            wanted,
+            folder,
+            whole,
+            plan,
+            effort,
+            clock,
+            kept: Duration::ZERO,
+            costs: costs.times(effort.share),
+            took: vec![Costs::default(); count],
+            runs: wanted.everyone.iter().map(|_| Runs::default()).collect(),
+            bar: ui::bar("replaying", length as u64),
+        };
+        ui::warn(&race.announcement(effort.seconds(&costs, count - 1)));
+        Ok(race)
+    }
+
+    fn announcement(&self, about: f64) -> String {
+        let (all, some) = (self.whole.plan.replayed, self.plan.replayed);
+        let part = match some < all {
+            true => format!("the first {} of ", grouped(some)),
+            false => String::new(),
+        };
+        let unchecked = match self.wanted.effort.verify && !self.effort.verify {
+            true => ", without a check of contents",
+            false => "",
+        };
+        format!(
+            "replaying {part}{} operations on {} in {}{unchecked}: about {:.0} s, at most {:.0} s",
+            grouped(all),
+            plural(self.runs.len() - 1, "allocator"),
+            plural(self.effort.rounds, "round"),
+            about.ceil(),
+            self.clock.left().as_secs_f64().ceil(),
+        )
+    }
+
+    /// The seconds that the worker of an allocator takes in a pass, as far as is known.
+    fn foretold(&self, pass: Pass, index: usize) -> f64 {
+        let took = self.took[index].of(pass);
+        match took > 0.0 {
+            true => took,
+            false => self.costs.of(pass),
+        }
+    }
+
+    /// Gives every allocator a turn, and returns whether the lap is complete. A lap that must be is
+    /// begun even if it may not end in time.
+    fn lap(&mut self, pass: Pass, must: bool) -> bool {
+        let count = workers(pass, self.runs.len() - 1);
+        let alive = (0..count).filter(|&index| self.runs[index].failure.is_none());
+        let seconds: f64 = alive.map(|index| self.foretold(pass, index)).sum();
+        if !must && seconds > self.clock.left().as_secs_f64() {
+            return false;
+        }
+        let round = self.runs.iter().map(|runs| runs.count(pass)).max();
+        let round = round.unwrap_or(0);
+        for index in (0..count).map(|index| (index + round) % count) {
+            if self.runs[index].failure.is_none() && !self.turn(pass, index) {
+                self.break_off(pass, round, must);
+                return false;
+            }
+            self.bar.inc(1);
+        }
+        true
+    }
+
+    /// Runs a worker. Returns false if the time was up before it had ended.
+    fn turn(&mut self, pass: Pass, index: usize) -> bool {
+        let allocator = self.wanted.everyone[index];
+        let message = format!("{} on {}", pass_name(pass), allocator.name);
+        self.bar.set_message(message);
+        let most = Duration::from_secs_f64(self.foretold(pass, index) * FAR_TOO_LONG);
+        let most = most.max(NOT_BEFORE);
+        let left = self.clock.left().saturating_sub(self.kept);
+        let start = Instant::now();
+        let ended = run_worker(self.folder, allocator.name, pass, most.min(left));
+        self.took[index].0[pass as usize] = start.elapsed().as_secs_f64();
+        match ended {
+            Ok(Some(results)) => self.runs[index].add(pass, results),
+            Ok(None) if left <= most => return false,
+            Ok(None) => {
+                let (seconds, kind) = (most.as_secs_f64(), pass_name(pass));
+                let why = format!("ended after {seconds:.0} s in the pass for {kind}");
+                self.runs[index].failure = Some(why);
+            }
+            Err(error) => self.runs[index].failure = Some(format!("{error:#}")),
+        }
+        true
+    }
+
+    /// The time was up within a lap, which then has no figures. Without a lap that must be, the
+    /// allocators that had no turn have failed.
+    fn break_off(&mut self, pass: Pass, round: usize, must: bool) {
+        let good = self.runs.iter_mut().filter(|runs| runs.failure.is_none());
+        for runs in good {
+            if must && runs.count(pass) == 0 {
+                let kind = pass_name(pass);
+                runs.failure = Some(format!("no time was left for the pass for {kind}"));
+            } else if !must {
+                runs.truncate(pass, round);
+            }
+        }
+    }
+
+    /// The costs by what the first lap took.
+    fn corrected(&self, costs: Costs) -> Costs {
+        let took: Vec<f64> = self.took.iter().map(|took| took.of(Pass::Speed)).collect();
+        let ran: Vec<f64> = took.into_iter().filter(|&seconds| seconds > 0.0).collect();
+        let mean = ran.iter().sum::<f64>() / ran.len().max(1) as f64;
+        costs.times(mean / self.costs.of(Pass::Speed).max(f64::MIN_POSITIVE))
+    }
+
+    /// The seconds that remain at least after the first lap.
+    fn least_seconds(&self, costs: &Costs) -> f64 {
+        let least = Effort {
+            rounds: self.effort.rounds.min(LEAST_ROUNDS),
+            verify: false,
+            ..self.effort
+        };
+        let took: f64 = self.took.iter().map(|took| took.of(Pass::Speed)).sum();
+        (least.seconds(costs, self.runs.len() - 1) - took).max(0.0)
+    }
+
+    /// Chooses the number of rounds, and whether there is a check, by what the first lap took.
+    fn choose_again(&mut self, costs: &Costs) {
+        let left = self.clock.left() + self.clock.passed();
+        let costs = costs.times(self.effort.share);
+        let effort = self.wanted.effort.within(&costs, self.runs.len() - 1, left);
+        (self.effort.rounds, self.effort.verify) = (effort.rounds, effort.verify);
+    }
+
+    /// What there was no time for.
+    fn left_out(&self) -> Vec<String> {
+        let (all, some) = (self.whole.plan.replayed, self.plan.replayed);
+        let within = self.wanted.within.as_secs();
+        let mut sentences = Vec::new();
+        if some < all {
+            sentences.push(format!(
+                "Only the first {} of {} operations were replayed, because there were {within} s                  (--within).",
+                grouped(some),
+                grouped(all)
+            ));
+        }
+        let good = || self.runs.iter().filter(|runs| runs.failure.is_none());
+        let rounds = good().map(|runs| runs.speed.len()).max().unwrap_or(0);
+        if rounds < self.wanted.effort.rounds {
+            sentences.push(format!(
+                "There was time for {} of {} (--within {within}).",
+                plural(rounds, "round"),
+                self.wanted.effort.rounds
+            ));
+        }
+        let (_, real) = self.runs.split_last().expect("the one that does nothing");
+        let unchecked = real
+            .iter()
+            .any(|runs| runs.failure.is_none() && runs.verify.is_none());
+        if self.wanted.effort.verify && unchecked {
+            sentences.push(format!(
+                "There was no time to check that every object keeps its contents (--within {within})."
+            ));
+        }
+        sentences
+    }
+}
+
+fn plural(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn pass_name(pass: Pass) -> &'static str {
+    match pass {
+        Pass::Speed => "speed",
+        Pass::Latency => "single calls",
+        Pass::Memory => "memory",
+        Pass::Verify => "contents",
+    }
+}
