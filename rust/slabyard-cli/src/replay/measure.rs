@@ -1,12 +1,14 @@
 //! Has all allocators race, and computes figures from the results of their workers.
 
 use super::budget::Effort;
+use super::foretell::{Curve, Foretold, OnGlibc, Program};
 use super::histogram::Histogram;
 use super::mode::{CALLS, SIZES};
 use super::race::{self, Runs};
 use super::worker::ProcessResult;
 use crate::allocators::{self, NOTHING};
 use crate::plan::{MappedPlan, Plan, ROUND_BYTES};
+use crate::real::contenders::GLIBC;
 use crate::ui;
 use anyhow::{bail, Context, Result};
 use serde::Serialize;
@@ -120,6 +122,8 @@ pub struct Measured {
     /// After the call that gives memory back to the system.
     pub purged_resident: Figure,
     pub has_purge: bool,
+    /// The peak of the whole program, if it can be foretold.
+    pub program_peak: Option<Foretold>,
     /// (operation, bytes).
     pub resident: Vec<(u64, i64)>,
     pub refused: u64,
@@ -146,6 +150,10 @@ pub struct Measurement {
     pub operations: u64,
     /// What there was no time for, in sentences.
     pub left_out: Vec<String>,
+    /// The program on glibc, where the peak on other allocators is foretold; otherwise the reason
+    /// why it is not.
+    pub program: Option<OnGlibc>,
+    pub not_foretold: Option<&'static str>,
     /// The CPU time per operation of a replay on the allocator that does nothing.
     pub replay_ns: Figure,
     /// The precision of the least certain ratio, as a fraction; `None` if a ratio is unknown.
@@ -172,7 +180,7 @@ pub fn measure(folder: &Path, options: &Options) -> Result<Measurement> {
         effort: Effort {
             rounds: options.repeats,
             verify: options.verify,
-            share: 1.0,
+            operations: whole.plan.replayed,
         },
         within: options.within,
         is_enough: &is_enough,
@@ -183,6 +191,7 @@ pub fn measure(folder: &Path, options: &Options) -> Result<Measurement> {
     if let Some(failure) = floor.failure {
         bail!("the replay itself does not work: {failure}");
     }
+    let curves: Vec<_> = runs.iter().map(|runs| curves_of(plan, runs)).collect();
     let figures = options.allocators.iter().zip(runs);
     let mut measurement = Measurement {
         repeats: floor.speed.len(),
@@ -198,7 +207,38 @@ pub fn measure(folder: &Path, options: &Options) -> Result<Measurement> {
     rank(&mut measurement.allocators);
     measurement.precision = precision(&measurement.allocators);
     measurement.busy = busy(plan, &measurement);
+    foretell(plan, &curves, &mut measurement);
     Ok(measurement)
+}
+
+/// The memory of all processes in each run.
+fn curves_of(plan: &Plan, runs: &Runs) -> Vec<Curve> {
+    let runs = runs.memory.iter();
+    runs.map(|results| combined_curve(plan, results)).collect()
+}
+
+/// Foretells the program's peak on each allocator. `curves` are those of all allocators.
+fn foretell(plan: &Plan, curves: &[Vec<Curve>], measurement: &mut Measurement) {
+    let all = &mut measurement.allocators;
+    let summary = &plan.summary;
+    let glibc = all.iter().position(|one| one.name == GLIBC);
+    let glibc = glibc.filter(|&index| all[index].failure.is_none() && !curves[index].is_empty());
+    measurement.not_foretold = match glibc {
+        None => Some("glibc was not measured"),
+        _ if summary.replay_threads < summary.threads => {
+            Some("the program has more threads at a time than are replayed")
+        }
+        _ if plan.replayed < summary.operations => Some("only a part was replayed"),
+        Some(_) => None,
+    };
+    if let (Some(glibc), None) = (glibc, measurement.not_foretold) {
+        let program = Program::of(summary, &curves[glibc]);
+        measurement.program = Some(program.on_glibc);
+        for (one, curves) in all.iter_mut().zip(curves) {
+            let good = one.failure.is_none() && !curves.is_empty();
+            one.program_peak = good.then(|| program.on(&one.name, curves));
+        }
+    }
 }
 
 /// Sets the ranks, and the ratios to the fastest.

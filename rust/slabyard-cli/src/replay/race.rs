@@ -5,7 +5,7 @@
 //! those before, and a lap that would not end in time is left out. A worker that takes far longer
 //! than the others is ended, and at the end of the time every worker is.
 
-use super::budget::{workers, Clock, Costs, Effort, LEAST_ROUNDS, PASSES};
+use super::budget::{workers, Clock, Cost, Costs, Effort, LEAST_ROUNDS, PASSES, SLOWER};
 use super::launch::run_worker;
 use super::worker::{Pass, ProcessResult};
 use crate::plan::{MappedPlan, Plan};
@@ -17,10 +17,9 @@ use slabyard_peers::Allocator;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The number of operations from whose replay the time of others is foretold.
-const TRIED: u64 = 200_000;
-/// The seconds in which a worker starts, whatever it replays.
-const START: f64 = 0.01;
+/// The numbers of operations from whose replay the time of others is foretold.
+const TRIED: u64 = 100_000;
+const TRIED_MORE: u64 = 1_000_000;
 /// A trial that takes longer than this part of the time is ended, and a smaller one is made.
 const TRIAL_PART: u32 = 16;
 const SMALLER_TRIAL: u64 = 16;
@@ -130,34 +129,63 @@ pub fn run(whole: &MappedPlan, folder: &Path, wanted: &Wanted) -> Result<Raced> 
     })
 }
 
-/// Foretells the time of a worker in each pass from the first operations.
+/// Foretells the time of a worker in each pass from the first operations: from a few, and from more,
+/// which show how much of the time is only the start.
 fn try_out(whole: &MappedPlan, folder: &Path, wanted: &Wanted, clock: &Clock) -> Result<Costs> {
-    let everyone = &wanted.everyone;
-    let glibc = everyone.iter().find(|one| one.name == GLIBC);
-    let allocator = glibc.unwrap_or(&everyone[0]);
-    let limit = wanted.within / TRIAL_PART;
-    let mut tried = TRIED;
-    loop {
-        let part = whole.plan.part_of(tried);
-        let plan = part.map_or_else(|| whole.plan.clone(), |part| whole.part(part));
-        plan.write(folder)?;
-        let scale = whole.plan.replayed as f64 / plan.replayed.max(1) as f64;
-        let mut costs = Costs::default();
-        let mut in_time = true;
-        for pass in PASSES {
-            let start = Instant::now();
-            // If the worker fails, it does so again when it counts.
-            let ended = run_worker(folder, allocator.name, pass, limit);
-            in_time &= !matches!(ended, Ok(None));
-            let seconds = start.elapsed().as_secs_f64();
-            costs.0[pass as usize] = seconds.min(START) + (seconds - START).max(0.0) * scale;
-        }
-        let smallest = part == Some(0) || whole.plan.parts.is_empty();
-        if in_time || smallest || clock.left() < limit * PASSES.len() as u32 {
-            return Ok(costs);
-        }
-        tried = plan.replayed / SMALLER_TRIAL;
+    let mut small = try_part(whole, folder, wanted, TRIED)?;
+    while !small.in_time && !small.is_smallest && clock.left() > wanted.within / 2 {
+        small = try_part(whole, folder, wanted, small.operations / SMALLER_TRIAL)?;
     }
+    let large = match small.in_time && small.operations < whole.plan.replayed {
+        true => Some(try_part(whole, folder, wanted, TRIED_MORE)?),
+        false => None,
+    };
+    let large = large.filter(|large| large.in_time && large.operations > small.operations);
+    let cost = |seconds: fn(&Trial, usize) -> f64, index: usize| match &large {
+        Some(large) => Cost::between(
+            (small.operations, seconds(&small, index)),
+            (large.operations, seconds(large, index)),
+        ),
+        None => Cost::of(small.operations, seconds(&small, index)),
+    };
+    Ok(Costs {
+        passes: PASSES.map(|pass| cost(|trial, index| trial.seconds[index], pass as usize)),
+        nothing: cost(|trial, _| trial.nothing, 0),
+    })
+}
+
+/// The seconds that each pass took on the first operations.
+struct Trial {
+    operations: u64,
+    seconds: [f64; PASSES.len()],
+    /// Those of the allocator that does nothing, in the pass for speed.
+    nothing: f64,
+    in_time: bool,
+    is_smallest: bool,
+}
+
+fn try_part(whole: &MappedPlan, folder: &Path, wanted: &Wanted, operations: u64) -> Result<Trial> {
+    let glibc = wanted.everyone.iter().find(|one| one.name == GLIBC);
+    let allocator = glibc.unwrap_or(&wanted.everyone[0]);
+    let part = whole.plan.part_of(operations);
+    let plan = part.map_or_else(|| whole.plan.clone(), |part| whole.part(part));
+    plan.write(folder)?;
+    let mut in_time = true;
+    let mut seconds = |allocator: &Allocator, pass| -> f64 {
+        let start = Instant::now();
+        // If the worker fails, it does so again when it counts.
+        let ended = run_worker(folder, allocator.name, pass, wanted.within / TRIAL_PART);
+        in_time &= !matches!(ended, Ok(None));
+        start.elapsed().as_secs_f64()
+    };
+    let nothing = wanted.everyone.last().expect("the one that does nothing");
+    Ok(Trial {
+        operations: plan.replayed,
+        seconds: PASSES.map(|pass| seconds(allocator, pass)),
+        nothing: seconds(nothing, Pass::Speed),
+        in_time,
+        is_smallest: part == Some(0) || whole.plan.parts.is_empty(),
+    })
 }
 
 /// The state of a race.
@@ -170,16 +198,15 @@ struct Race<'a> {
     clock: Clock,
     /// The part of the time that no lap may use.
     kept: Duration,
-    /// The seconds foretold for a worker, and those of each allocator's last one.
+    /// The costs foretold for a worker, and the seconds of each allocator's last one in each pass.
     costs: Costs,
-    took: Vec<Costs>,
+    took: Vec<[f64; PASSES.len()]>,
     runs: Vec<Runs>,
     bar: ProgressBar,
 }
 
 impl<'a> Race<'a> {
-    /// Chooses what fits into the time that is left, and says it. `costs` are those of all
-    /// operations.
+    /// Chooses what fits into the time that is left, and says it.
     fn new(
         whole: &'a MappedPlan,
         folder: &'a Path,
@@ -189,11 +216,10 @@ impl<'a> Race<'a> {
     ) -> Result<Self> {
         let count = wanted.everyone.len();
         let mut effort = wanted.effort.within(&costs, count - 1, clock.left());
-        let all = whole.plan.replayed;
-        let part = whole.plan.part_of((all as f64 * effort.share) as u64);
+        let part = whole.plan.part_of(effort.operations);
         let plan = part.map_or_else(|| whole.plan.clone(), |part| whole.part(part));
         plan.write(folder)?;
-        effort.share = plan.replayed as f64 / all.max(1) as f64;
+        effort.operations = plan.replayed;
         let laps = effort.laps().into_iter();
         let length: usize = laps.map(|pass| workers(pass, count - 1)).sum();
         let race = Race {
@@ -204,8 +230,8 @@ impl<'a> Race<'a> {
             effort,
             clock,
             kept: Duration::ZERO,
-            costs: costs.times(effort.share),
-            took: vec![Costs::default(); count],
+            costs,
+            took: vec![[0.0; PASSES.len()]; count],
             runs: wanted.everyone.iter().map(|_| Runs::default()).collect(),
             bar: ui::bar("replaying", length as u64),
         };
@@ -235,10 +261,11 @@ impl<'a> Race<'a> {
 
     /// The seconds that the worker of an allocator takes in a pass, as far as is known.
     fn foretold(&self, pass: Pass, index: usize) -> f64 {
-        let took = self.took[index].of(pass);
+        let took = self.took[index][pass as usize];
         match took > 0.0 {
             true => took,
-            false => self.costs.of(pass),
+            false if index + 1 == self.runs.len() => self.costs.nothing.seconds(self.plan.replayed),
+            false => self.costs.of(pass).seconds(self.plan.replayed),
         }
     }
 
@@ -273,7 +300,7 @@ impl<'a> Race<'a> {
         let left = self.clock.left().saturating_sub(self.kept);
         let start = Instant::now();
         let ended = run_worker(self.folder, allocator.name, pass, most.min(left));
-        self.took[index].0[pass as usize] = start.elapsed().as_secs_f64();
+        self.took[index][pass as usize] = start.elapsed().as_secs_f64();
         match ended {
             Ok(Some(results)) => self.runs[index].add(pass, results),
             Ok(None) if left <= most => return false,
@@ -301,12 +328,22 @@ impl<'a> Race<'a> {
         }
     }
 
+    /// The seconds of the first lap, by allocator.
+    fn first_lap(&self) -> impl Iterator<Item = f64> + '_ {
+        let took = self.took.iter().map(|took| took[Pass::Speed as usize]);
+        took.filter(|&seconds| seconds > 0.0)
+    }
+
     /// The costs by what the first lap took.
     fn corrected(&self, costs: Costs) -> Costs {
-        let took: Vec<f64> = self.took.iter().map(|took| took.of(Pass::Speed)).collect();
-        let ran: Vec<f64> = took.into_iter().filter(|&seconds| seconds > 0.0).collect();
-        let mean = ran.iter().sum::<f64>() / ran.len().max(1) as f64;
-        costs.times(mean / self.costs.of(Pass::Speed).max(f64::MIN_POSITIVE))
+        let ran =
+            (0..self.runs.len()).filter(|&index| self.took[index][Pass::Speed as usize] > 0.0);
+        let foretold = ran.map(|index| match index + 1 == self.runs.len() {
+            true => costs.nothing.seconds(self.plan.replayed),
+            false => costs.of(Pass::Speed).seconds(self.plan.replayed),
+        });
+        let foretold = foretold.sum::<f64>() * SLOWER;
+        costs.times(self.first_lap().sum::<f64>() / foretold.max(f64::MIN_POSITIVE))
     }
 
     /// The seconds that remain at least after the first lap.
@@ -316,15 +353,18 @@ impl<'a> Race<'a> {
             verify: false,
             ..self.effort
         };
-        let took: f64 = self.took.iter().map(|took| took.of(Pass::Speed)).sum();
-        (least.seconds(costs, self.runs.len() - 1) - took).max(0.0)
+        let all = least.seconds(costs, self.runs.len() - 1);
+        (all - self.first_lap().sum::<f64>()).max(0.0)
     }
 
     /// Chooses the number of rounds, and whether there is a check, by what the first lap took.
     fn choose_again(&mut self, costs: &Costs) {
-        let left = self.clock.left() + self.clock.passed();
-        let costs = costs.times(self.effort.share);
-        let effort = self.wanted.effort.within(&costs, self.runs.len() - 1, left);
+        let wanted = Effort {
+            operations: self.effort.operations,
+            ..self.wanted.effort
+        };
+        let time = self.clock.left() + self.clock.passed();
+        let effort = wanted.within(costs, self.runs.len() - 1, time);
         (self.effort.rounds, self.effort.verify) = (effort.rounds, effort.verify);
     }
 

@@ -81,6 +81,9 @@ pub struct ProcessResult {
 pub fn main(folder: &Path, allocator: &str, pass: Pass) -> Result<()> {
     let plan = MappedPlan::open(folder)?;
     let allocator = allocators::find(allocator).context("no such allocator")?;
+    if allocator.name == NOTHING {
+        allocators::prepare_nothing(plan.plan.largest)?;
+    }
     let mut results = Vec::new();
     for process in &plan.plan.processes {
         results.push(in_a_fork(&plan, process, allocator, pass)?);

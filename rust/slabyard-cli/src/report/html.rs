@@ -359,6 +359,16 @@ fn memory_section(page: &mut String, report: &Report) {
         );
     }
     picture(page, &chart::memory(report));
+    let mut rows = vec![["allocator", "peak", "to glibc, 95 %"].map(str::to_string)];
+    rows.extend(report.foretold());
+    if rows.len() > 1 {
+        page.push_str(
+            "<p class=\"note\">The peak of the whole program on each allocator is foretold: the memory \
+             that it has besides malloc\u{2019}s, from the samples of the recorded run, and the memory of \
+             the replay at the same moment. The interval includes how far programs were from this.</p>\n",
+        );
+        runs_table(page, "The program\u{2019}s peak, foretold", &rows);
+    }
     page.push_str("</section>\n");
 }
 

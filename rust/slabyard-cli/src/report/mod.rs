@@ -4,11 +4,13 @@ pub mod answer;
 pub mod chart;
 pub mod html;
 pub mod info;
+pub mod model;
 pub mod table;
 
 use crate::machine::Machine;
 use crate::plan::Summary;
-use crate::real::RealRuns;
+use crate::real::{contenders::GLIBC, RealRuns};
+use crate::replay::foretell::Foretold;
 use crate::replay::measure::{Figure, Measured, Measurement, TCMALLOC};
 use answer::Answer;
 use serde::Serialize;
@@ -20,11 +22,6 @@ pub const ENOUGH_OPERATIONS: u64 = 1_000_000;
 
 /// A replay that has this many times the program's memory does not represent the program.
 const FAR_OFF: f64 = 1.25;
-
-/// If a program's objects have at most this size on average, and their sum is at least this number
-/// of bytes, they are nodes of large structures that do not fit into a processor's own caches.
-const MOST_LIVE_SMALL: u64 = 256;
-const BEYOND_CACHES: u64 = 2 << 20;
 
 /// The data of a report.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -66,6 +63,28 @@ impl Report {
         }
     }
 
+    /// The program's peak foretold on each allocator: its name, the peak, and how far that is from
+    /// the peak on glibc. Empty if the program itself was run, or if it is not foretold.
+    pub fn foretold(&self) -> Vec<[String; 3]> {
+        let Some(glibc) = self.measurement.program.filter(|_| self.runs.is_none()) else {
+            return Vec::new();
+        };
+        let ranked = self.ranked().into_iter();
+        let mut rows: Vec<_> = ranked
+            .filter_map(|one| Some((one, one.program_peak?)))
+            .collect();
+        rows.sort_by(|a, b| a.1.bytes.total_cmp(&b.1.bytes));
+        let cells = |(one, peak): (&Measured, Foretold)| {
+            let difference = match one.name == GLIBC {
+                true => "-".to_string(),
+                false => answer::percents(peak.low, peak.high, glibc.bytes),
+            };
+            let bytes = crate::ui::bytes(peak.bytes.max(0.0) as u64);
+            [named(one), bytes, difference]
+        };
+        rows.into_iter().map(cells).collect()
+    }
+
     /// The sentences that come first: on the program itself, if it was run, and on its allocations.
     pub fn answers(&self) -> Vec<String> {
         let mut all = Vec::new();
@@ -74,13 +93,11 @@ impl Report {
         all.extend(program);
         if let Some(answer) = &self.answer {
             all.push(answer.sentence.clone());
-            all.push(match is_run {
-                true => answer.origin.clone(),
-                false => answer.model_error.to_string(),
-            });
             if !is_run {
-                all.push(answer.origin.clone());
+                all.push(answer.memory_sentence.clone());
+                all.push(answer.model_error.clone());
             }
+            all.push(answer.origin.clone());
         }
         all.retain(|words| !words.is_empty());
         all
@@ -220,6 +237,7 @@ impl Report {
                 "The program itself was not run on each allocator: {why}."
             ));
         }
+        caveats.extend(self.measurement.left_out.iter().cloned());
         if let Some(wanted) = self.measurement.wanted_precision {
             caveats.extend(self.missed(wanted));
         }
@@ -251,20 +269,26 @@ impl Report {
     fn not_replayed(&self) -> Vec<String> {
         let summary = &self.summary;
         let mut found = Vec::new();
-        if summary.threads > summary.processes {
+        if model::has_threads(summary) {
             found.push(
                 "This program has several threads. A replay leaves out their work between the \
-                 calls, so their calls coincide at other moments. The real difference to glibc in \
-                 time can be half as large or twice as large, and the real peak half as large."
+                 calls, so their calls coincide at other moments."
                     .to_string(),
             );
         }
-        let small = summary.peak_payload < MOST_LIVE_SMALL * summary.peak_objects;
-        if small && summary.peak_payload >= BEYOND_CACHES {
+        if summary.replay_threads < summary.threads {
+            found.push(format!(
+                "Its {} threads were replayed as {}, because the machine has few processors: threads \
+                 that lived at the same time were merged. So allocators with caches for each thread \
+                 need less memory here than in the program.",
+                crate::ui::grouped(summary.threads),
+                crate::ui::grouped(summary.replay_threads)
+            ));
+        }
+        if model::has_small_objects(summary) {
             found.push(
                 "This program holds many small objects. If it reads them often, its own time depends on how \
-                 closely the allocator places them, which a replay does not measure: the real \
-                 difference to glibc can be two to three times as large."
+                 closely the allocator places them, which a replay does not measure."
                     .to_string(),
             );
         }

@@ -117,6 +117,18 @@ fn footnotes(text: &mut String, report: &Report) {
         let real = report.summary.real_peak();
         let _ = writeln!(text, "The program itself had at its peak {real}.");
     }
+    let foretold: Vec<_> = report
+        .foretold()
+        .into_iter()
+        .map(|[name, peak, to_glibc]| match to_glibc.as_str() {
+            "-" => format!("{name} {peak}"),
+            _ => format!("{name} {peak} ({to_glibc})"),
+        })
+        .collect();
+    if !foretold.is_empty() {
+        let words = format!("The program's own peak, foretold: {}.", foretold.join(", "));
+        let _ = writeln!(text, "{}", wrapped(&words, 96));
+    }
     let _ = writeln!(text, "{}", wrapped(&report.certainty(), 96));
     let _ = writeln!(text, "{}", wrapped(&report.about_slabyard(), 96));
     let _ = writeln!(text, "{}", wrapped(&report.versions(), 96));
