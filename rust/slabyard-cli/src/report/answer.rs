@@ -249,7 +249,7 @@ impl Answer {
         let mut text = format!(
             "A replay sees the calls alone, not what the places of objects cost the program between \
              its calls. The program itself may {}, as {} did that were measured both ways",
-            self.model.may(),
+            self.model.may(if self.time_ms < 0.0 { "gain" } else { "lose" }),
             self.model.programs()
         );
         if let Some(Interval { low, high }) = self.program_interval_ms {

@@ -111,14 +111,15 @@ impl Model {
         self.kinds.contains(&THREADS.name)
     }
 
-    /// What the program itself may do, such as `gain 0.4 to 4 times as much`.
-    pub fn may(&self) -> String {
+    /// What the program itself may do, such as `gain 0.4 to 4 times as much`. `verb` is `gain` or
+    /// `lose`.
+    pub fn may(&self, verb: &str) -> String {
         let Model {
             low_factor: low,
             high_factor: high,
             ..
         } = self;
-        let mut text = format!("gain {low} to {high} times as much");
+        let mut text = format!("{verb} {low} to {high} times as much");
         if self.besides_less > 0.0 {
             let (less, more) = (100.0 * self.besides_less, 100.0 * self.besides_more);
             text += &format!(", or take {less:.0} % of its time less to {more:.0} % more besides");
@@ -214,9 +215,9 @@ mod tests {
         );
         assert_eq!((bounds.low, bounds.high), (-253.0, 32.0));
         let none = Model::of(&program(4, 100, 1 << 20, 1.0));
-        assert_eq!(none.may(), "gain 0.4 to 4 times as much");
+        assert_eq!(none.may("gain"), "gain 0.4 to 4 times as much");
         let may =
             "gain 0.7 to 5.5 times as much, or take 25 % of its time less to 3 % more besides";
-        assert_eq!(model.may(), may);
+        assert_eq!(model.may("gain"), may);
     }
 }
