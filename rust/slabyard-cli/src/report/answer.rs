@@ -102,7 +102,7 @@ pub fn of(
     });
     let recorded = summary.seconds > 0.0 && summary.threads == 1 && !is_part;
     let recorded_ms = recorded.then_some(summary.seconds * 1e3);
-    let model = Model::of(summary);
+    let model = Model::of(summary, recorded_ms.is_some());
     let peaks = (&ours.peak_resident, &theirs.peak_resident);
     let known = peaks.0.mean > 0.0 && peaks.1.mean > 0.0;
     let mut answer = Answer {

@@ -25,6 +25,8 @@ struct Kind {
     /// With "programs" before it.
     words: &'static str,
     factors: (f64, f64),
+    /// The upper factor if the program's time is known, so that parts of it count.
+    beside_its_time: f64,
     /// The parts of its time by which a program differed besides: less, and more.
     besides: (f64, f64),
 }
@@ -32,25 +34,29 @@ struct Kind {
 const THREADS: Kind = Kind {
     name: "threads",
     words: "with several threads",
-    factors: (0.4, 4.0),
+    factors: (0.4, 3.0),
+    beside_its_time: 3.0,
     besides: (0.0, 0.0),
 };
 const SMALL_OBJECTS: Kind = Kind {
     name: "small objects",
     words: "that hold many small objects",
-    factors: (0.7, 5.5),
+    factors: (0.6, 5.5),
+    beside_its_time: 1.5,
     besides: (0.25, 0.03),
 };
 const SHORT: Kind = Kind {
     name: "short",
     words: "that end soon",
     factors: (0.5, 5.0),
+    beside_its_time: 5.0,
     besides: (0.0, 0.0),
 };
 const OTHERS: Kind = Kind {
     name: "others",
     words: "with one thread and few small objects",
-    factors: (0.7, 2.0),
+    factors: (0.4, 2.0),
+    beside_its_time: 1.7,
     besides: (0.03, 0.03),
 };
 
@@ -82,7 +88,8 @@ fn is_short(summary: &Summary) -> bool {
 }
 
 impl Model {
-    pub fn of(summary: &Summary) -> Self {
+    /// `knows_time`: whether the time of the program is known.
+    pub fn of(summary: &Summary, knows_time: bool) -> Self {
         let mut kinds = Vec::new();
         kinds.extend(has_threads(summary).then_some(THREADS));
         kinds.extend(has_small_objects(summary).then_some(SMALL_OBJECTS));
@@ -91,12 +98,19 @@ impl Model {
             kinds.push(OTHERS);
         }
         let low = kinds.iter().map(|kind| kind.factors.0);
-        let high = kinds.iter().map(|kind| kind.factors.1);
+        let high = kinds.iter().map(|kind| match knows_time {
+            true => kind.beside_its_time,
+            false => kind.factors.1,
+        });
+        let besides = |part: fn(&Kind) -> f64| match knows_time {
+            true => kinds.iter().map(part).fold(0.0, f64::max),
+            false => 0.0,
+        };
         Model {
             low_factor: low.fold(f64::INFINITY, f64::min),
             high_factor: high.fold(0.0, f64::max),
-            besides_less: kinds.iter().map(|kind| kind.besides.0).fold(0.0, f64::max),
-            besides_more: kinds.iter().map(|kind| kind.besides.1).fold(0.0, f64::max),
+            besides_less: besides(|kind| kind.besides.0),
+            besides_more: besides(|kind| kind.besides.1),
             words: kinds.iter().map(|kind| kind.words.to_string()).collect(),
             kinds: kinds.iter().map(|kind| kind.name).collect(),
         }
@@ -111,7 +125,7 @@ impl Model {
         self.kinds.contains(&THREADS.name)
     }
 
-    /// What the program itself may do, such as `gain 0.4 to 4 times as much`. `verb` is `gain` or
+    /// What the program itself may do, such as `gain 0.4 to 3 times as much`. `verb` is `gain` or
     /// `lose`.
     pub fn may(&self, verb: &str) -> String {
         let Model {
@@ -130,6 +144,7 @@ impl Model {
     /// The bounds of the program's difference, from those of the replay's, and from the time of the
     /// program if it is known. In the same units.
     pub fn program(&self, replayed: Interval, time: Option<f64>) -> Interval {
+        let limit = time.unwrap_or(f64::INFINITY);
         let time = time.unwrap_or(0.0);
         let ends = [replayed.low, replayed.high];
         let all = ends
@@ -140,7 +155,8 @@ impl Model {
             replayed.high + self.besides_more * time,
         );
         Interval {
-            low: all.clone().fold(besides.0, f64::min),
+            // No program can gain more than its time.
+            low: all.clone().fold(besides.0, f64::min).max(-limit),
             high: all.fold(besides.1, f64::max),
         }
     }
@@ -164,13 +180,13 @@ mod tests {
     #[test]
     fn the_error_is_that_of_the_kinds_of_the_program() {
         let of = |summary: Summary| {
-            let model = Model::of(&summary);
+            let model = Model::of(&summary, false);
             (model.kinds, model.low_factor, model.high_factor)
         };
         let plain = of(program(1, 100, 1 << 20, 1.0));
-        assert_eq!(plain, (vec!["others"], 0.7, 2.0));
+        assert_eq!(plain, (vec!["others"], 0.4, 2.0));
         let small = of(program(1, 100_000, 4 << 20, 1.0));
-        assert_eq!(small, (vec!["small objects"], 0.7, 5.5));
+        assert_eq!(small, (vec!["small objects"], 0.6, 5.5));
         let large = of(program(1, 1000, 4 << 20, 1.0));
         assert_eq!(large, plain, "4 KiB each");
         assert_eq!(
@@ -179,11 +195,11 @@ mod tests {
             "caches hold them"
         );
         let threads = of(program(4, 100, 1 << 20, 1.0));
-        assert_eq!(threads, (vec!["threads"], 0.4, 4.0));
+        assert_eq!(threads, (vec!["threads"], 0.4, 3.0));
         let all = of(program(4, 100_000, 4 << 20, 0.01));
         assert_eq!(all, (vec!["threads", "small objects", "short"], 0.4, 5.5));
         assert_eq!(of(program(1, 100, 1 << 20, 0.0)), plain, "an unknown time");
-        let words = Model::of(&program(2, 100, 1, 0.01)).programs();
+        let words = Model::of(&program(2, 100, 1, 0.01), false).programs();
         assert_eq!(words, "programs with several threads and that end soon");
     }
 
@@ -205,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_program_may_gain_a_part_of_its_time_besides() {
-        let model = Model::of(&program(1, 100_000, 4 << 20, 1.0));
+        let model = Model::of(&program(1, 100_000, 4 << 20, 1.0), true);
         let bounds = model.program(
             Interval {
                 low: -3.0,
@@ -214,10 +230,15 @@ mod tests {
             Some(1000.0),
         );
         assert_eq!((bounds.low, bounds.high), (-253.0, 32.0));
-        let none = Model::of(&program(4, 100, 1 << 20, 1.0));
-        assert_eq!(none.may("gain"), "gain 0.4 to 4 times as much");
+        let all = Interval {
+            low: -900.0,
+            high: -800.0,
+        };
+        assert_eq!(model.program(all, Some(1000.0)).low, -1000.0);
+        let none = Model::of(&program(4, 100, 1 << 20, 1.0), false);
+        assert_eq!(none.may("gain"), "gain 0.4 to 3 times as much");
         let may =
-            "gain 0.7 to 5.5 times as much, or take 25 % of its time less to 3 % more besides";
+            "gain 0.6 to 1.5 times as much, or take 25 % of its time less to 3 % more besides";
         assert_eq!(model.may("gain"), may);
     }
 }
