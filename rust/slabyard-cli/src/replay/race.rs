@@ -414,3 +414,125 @@ fn pass_name(pass: Pass) -> &'static str {
         Pass::Verify => "contents",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::allocators;
+    use crate::plan::merge::make_plan;
+    use crate::recording::tests::{file_of, free, malloc, Sketch};
+    use crate::recording::{Recording, Strictness};
+
+    const OPERATIONS: u64 = 40_000;
+
+    /// A plan in its folder, and a race on it of Slabyard, glibc, and the one that does nothing.
+    fn with_race(within: Duration, costs: Costs, test: impl FnOnce(&mut Race)) {
+        let pairs = (0..OPERATIONS / 2).flat_map(|n| [malloc(2 * n, 16, 8), free(2 * n + 1, 16)]);
+        let file = file_of(&[Sketch {
+            blocks: vec![(0, pairs.collect())],
+            ..Sketch::default()
+        }]);
+        let recording = Recording::from_bytes(file, Strictness::Whole).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        make_plan(&recording, folder.path(), &mut |_| ()).unwrap();
+        let whole = MappedPlan::open(folder.path()).unwrap();
+        let names = ["slabyard", GLIBC, allocators::NOTHING];
+        let wanted = Wanted {
+            everyone: names.map(|name| allocators::find(name).unwrap()).to_vec(),
+            effort: Effort {
+                rounds: 5,
+                verify: true,
+                operations: whole.plan.replayed,
+            },
+            within,
+            is_enough: &|_| true,
+        };
+        let clock = Clock::start(within);
+        test(&mut Race::new(&whole, folder.path(), &wanted, clock, costs).unwrap());
+    }
+
+    /// The same costs in each pass.
+    fn costs(start: f64, all: f64) -> Costs {
+        let cost = Cost {
+            start,
+            operation: all / OPERATIONS as f64,
+        };
+        Costs {
+            passes: [cost; PASSES.len()],
+            nothing: cost,
+        }
+    }
+
+    fn ran(race: &mut Race, pass: Pass, counts: [usize; 3]) {
+        for (runs, count) in race.runs.iter_mut().zip(counts) {
+            (0..count).for_each(|_| runs.add(pass, vec![ProcessResult::default()]));
+        }
+    }
+
+    #[test]
+    fn a_lap_that_the_end_of_the_time_breaks_off_has_no_figures() {
+        with_race(Duration::from_secs(1000), costs(0.0, 0.1), |race| {
+            ran(race, Pass::Speed, [2, 1, 2]);
+            race.break_off(Pass::Speed, 1, false);
+            assert!(race.runs.iter().all(|runs| runs.count(Pass::Speed) == 1));
+            ran(race, Pass::Memory, [1, 0, 0]);
+            race.break_off(Pass::Memory, 0, true);
+            let failures = race.runs.iter().map(|runs| runs.failure.is_some());
+            assert_eq!(failures.collect::<Vec<_>>(), [false, true, true]);
+            let why = race.runs[1].failure.as_deref();
+            assert_eq!(why, Some("no time was left for the pass for memory"));
+        });
+    }
+
+    #[test]
+    fn no_lap_is_begun_that_would_not_end_in_time() {
+        with_race(Duration::ZERO, costs(0.0, 0.1), |race| {
+            assert!(!race.lap(Pass::Speed, false));
+            assert!(race.runs.iter().all(|runs| runs.failure.is_none()));
+        });
+    }
+
+    #[test]
+    fn what_there_was_no_time_for_is_said() {
+        with_race(Duration::from_secs(1000), costs(0.0, 0.1), |race| {
+            ran(race, Pass::Speed, [5, 5, 5]);
+            ran(race, Pass::Verify, [1, 1, 0]);
+            assert_eq!(race.left_out(), [""; 0]);
+            assert_eq!(
+                race.announcement(3.2),
+                "replaying 40,000 operations on 2 allocators in 5 rounds: about 4 s, at most 1000 s"
+            );
+        });
+        with_race(Duration::from_secs(100), costs(0.0, 10.0), |race| {
+            let some = race.plan.replayed;
+            assert!(some < OPERATIONS / 2, "{some}");
+            ran(race, Pass::Speed, [2, 2, 2]);
+            let said = race.left_out();
+            assert!(said[0].starts_with(&format!("Only the first {}", grouped(some))));
+            assert_eq!(said[1], "There was time for 2 rounds of 5 (--within 100).");
+            assert!(said[2].contains("no time to check"), "{said:?}");
+            let begin = format!("replaying the first {} of 40,000 operations", grouped(some));
+            let announced = race.announcement(80.0);
+            assert!(announced.starts_with(&begin), "{announced}");
+            assert!(announced.contains("in 3 rounds, without a check of contents:"));
+        });
+    }
+
+    #[test]
+    fn a_first_lap_that_takes_longer_corrects_what_was_foretold() {
+        with_race(Duration::from_secs(1000), costs(0.0, 1.0), |race| {
+            // Three times what was foretold.
+            race.took
+                .iter_mut()
+                .for_each(|took| took[Pass::Speed as usize] = 3.0);
+            let corrected = race.corrected(race.costs);
+            let seconds = corrected.of(Pass::Memory).seconds(OPERATIONS) * SLOWER;
+            assert!((seconds - 3.0).abs() < 1e-9, "{seconds}");
+            // Three rounds of seven workers, of which the first lap is over.
+            let least = race.least_seconds(&corrected);
+            assert!((least - 3.0 * (3.0 * 7.0 - 3.0)).abs() < 1e-6, "{least}");
+            race.choose_again(&corrected);
+            assert_eq!((race.effort.rounds, race.effort.verify), (5, true));
+        });
+    }
+}
