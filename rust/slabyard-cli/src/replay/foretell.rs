@@ -28,6 +28,10 @@ const LARGE_PIECES_BYTES: f64 = (4 << 20) as f64;
 /// queues differ from run to run.
 const THREADS_PART: f64 = 0.25;
 
+/// The same for a program that did not touch all the memory that it asked for, as a part of what it
+/// did not touch: which pages are touched again in freed memory is not known.
+const UNTOUCHED_PART: f64 = 0.25;
+
 /// The code and data of a library that a program loads in place of the C library's malloc, beside
 /// what it allocates. A replay does not have them.
 const LIBRARY_BYTES: f64 = 0.6 * (1 << 20) as f64;
@@ -72,6 +76,8 @@ pub struct Program {
     glibc: Vec<f64>,
     pub on_glibc: OnGlibc,
     threads: bool,
+    /// The bytes that it asked for and did not touch.
+    untouched: f64,
 }
 
 impl Program {
@@ -94,9 +100,13 @@ impl Program {
             glibc: Vec::new(),
             on_glibc: OnGlibc::default(),
             threads: summary.threads > summary.processes,
+            untouched: 0.0,
         };
         let peaks: Vec<_> = glibc.iter().map(|curve| program.peak(curve)).collect();
         program.glibc = peaks.iter().map(|peak| peak.0).collect();
+        let most = |curve: &Curve| curve.iter().map(|point| point.1).max().unwrap_or(0) as f64;
+        let most = certainty::mean(&glibc.iter().map(most).collect::<Vec<_>>());
+        program.untouched = (summary.peak_payload as f64 - most).max(0.0);
         let (seen, at_peak) = (certainty::mean(&program.glibc), peaks[0].1);
         let known = summary.processes == 1 && summary.peak_resident > 0;
         program.on_glibc = OnGlibc {
@@ -162,7 +172,7 @@ impl Program {
         let more = peak - glibc + library;
         let chance = certainty::of_difference(&peaks, &self.glibc);
         let chance = chance.map_or(0.0, |sure| (sure.high - sure.low) / 2.0);
-        let mut error = ERROR_BYTES + ERROR_PART * more.abs();
+        let mut error = ERROR_BYTES + ERROR_PART * more.abs() + UNTOUCHED_PART * self.untouched;
         if IN_LARGE_PIECES.contains(&name) {
             error += LARGE_PIECES_BYTES;
         }
@@ -263,6 +273,20 @@ mod tests {
         assert_eq!(program.on_glibc.own, 0.0);
         let foretold = program.on("slabyard", &[curve(&[0, 60, 60])]);
         assert_eq!(mib(foretold.more), 5.6);
+    }
+
+    #[test]
+    fn memory_that_is_asked_for_and_not_touched_makes_it_less_certain() {
+        let mut summary = summary(&[], 12);
+        let width = |summary: &Summary| {
+            let program = Program::of(summary, &[curve(&[0, 5, 5])]);
+            let Foretold { low, high, .. } = program.on("slabyard", &[curve(&[0, 6, 6])]);
+            mib(high - low)
+        };
+        summary.peak_payload = 5 << 20;
+        let touched = width(&summary);
+        summary.peak_payload = 45 << 20;
+        assert_eq!(width(&summary), touched + 20.0);
     }
 
     #[test]
