@@ -521,7 +521,8 @@ fn reading_section(page: &mut String, report: &Report) {
         page,
         "<ul>\n<li>The program ran once with its own allocator, while its calls were recorded. The \
          same calls were then made on each allocator, in a new process each time: recorded threads \
-         as threads, recorded processes one after the other.</li>\n\
+         as threads (merged, if there are far more than processors), recorded processes one after the \
+         other.</li>\n\
          <li>Objects are touched as a program does: written after allocation (each cache line of \
          the first KiB, then each page), read before they are freed, read if they were requested \
          zeroed, the grown part written after a realloc. Of objects of 64 KiB or more, as many \
@@ -537,7 +538,8 @@ fn reading_section(page: &mut String, report: &Report) {
          times include interrupts and other programs, for all allocators alike.</li>\n\
          <li>Memory is anonymous memory in RAM, less the memory of the replay without the \
          allocator. The memory that an allocator takes when it starts counts as its own, even if \
-         it starts before the program. \u{201c}At the end\u{201d} is the memory after the \
+         it starts before the program. Threads run one at a time for it, in the recorded order. \u{201c}At the \
+         end\u{201d} is the memory after the \
          program\u{2019}s last call; \u{201c}after giving back\u{201d} is the memory after the \
          allocator was asked to return what it can (if it has such a call).</li>\n\
          <li>{verified}</li>\n{refused}</ul>\n</section>\n"
