@@ -211,6 +211,51 @@ fn what_a_short_time_leaves_out_is_said() {
     assert!(said.contains("at most 1 s"), "{said}");
 }
 
+/// The workers that `parent` has started, and that have begun.
+fn workers_of(parent: u32) -> Vec<i32> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let is_child = |pid: &i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let after_name = stat.rsplit(')').next().unwrap_or("");
+        after_name.split_whitespace().nth(1) == Some(&parent.to_string())
+    };
+    // Before it begins, it is a copy of its parent, which waits for it.
+    let is_worker = |pid: &i32| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        words.split(|&byte| byte == 0).nth(1) == Some(b"worker")
+    };
+    pids.filter(is_child).filter(is_worker).collect()
+}
+
+#[test]
+fn workers_that_do_not_end_are_ended_at_the_end_of_the_time() {
+    let folder = record_with("many_threads", &["200"]);
+    let words = "replay p.syrec -a glibc -r 1 --within 3";
+    let mut tool = std::process::Command::new(env!("CARGO_BIN_EXE_slabyard"))
+        .current_dir(folder.path())
+        .args(words.split(' '))
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stopped = 0;
+    let ended = until(|| {
+        for worker in workers_of(tool.id()) {
+            // SAFETY: kill touches no memory; the tool has not waited for its child yet.
+            stopped += u32::from(unsafe { libc::kill(worker, libc::SIGSTOP) } == 0);
+        }
+        tool.try_wait().unwrap().is_some()
+    });
+    if !ended {
+        tool.kill().unwrap();
+    }
+    let output = tool.wait_with_output().unwrap();
+    assert!(ended && stopped > 0, "{stopped}: {}", stderr(&output));
+    let (code, said) = (output.status.code(), stderr(&output));
+    assert!(code == Some(1) || code == Some(3), "{code:?}: {said}");
+}
+
 #[test]
 fn the_program_s_own_memory_is_part_of_its_foretold_peak() {
     let folder = record_with("own_memory", &[]);
