@@ -89,12 +89,14 @@ thread_local! {
     };
 }
 
-/// Maps the memory of [`NOTHING`] in this process, for requests up to `largest` bytes.
+/// Maps the memory of [`NOTHING`] in this process, for requests up to `largest` bytes. A process
+/// whose parent has done so uses the same memory, which then is only mapped once more.
 pub fn prepare_nothing(largest: u64) -> Result<()> {
-    if SCRATCH.get().is_none() {
-        let scratch = Wheel::new(largest as usize + RINGS * RING_BYTES)?;
-        SCRATCH.get_or_init(|| scratch);
+    if let Some(scratch) = SCRATCH.get() {
+        return scratch.populate();
     }
+    let scratch = Wheel::new(largest as usize + RINGS * RING_BYTES)?;
+    SCRATCH.get_or_init(|| scratch);
     Ok(())
 }
 

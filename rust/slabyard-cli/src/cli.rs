@@ -28,7 +28,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Measures what your program's allocations cost on each allocator, and runs programs on Slabyard
 #[derive(Parser)]
@@ -100,7 +100,9 @@ struct MeasureArgs {
     /// Add timed runs until the ratios of their times are known to PERCENT
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     precision: Option<f64>,
-    /// Seconds after which no further round is started beyond the least number
+    /// Seconds that a replay may take; if all of it takes longer, there are fewer rounds, then no
+    /// check of contents, then only the first part of the recording. With --run: seconds after which
+    /// no further round is started beyond the least number
     #[arg(long, value_name = "S", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
     within: u64,
     /// Do not check that every object keeps its contents (saves one run of each allocator)
@@ -372,6 +374,8 @@ const REPLAYS: u16 = 5;
 /// at most this part of the time that the user gives.
 const RUNS_PRECISION: f64 = 0.02;
 const RUNS_PART: u32 = 2;
+/// The replay has what the runs leave of that time, and at least this part of it.
+const REPLAY_PART: u32 = 4;
 
 /// Parses a command line and discards it, for the fuzzers.
 #[cfg(any(test, feature = "fuzz"))]
@@ -488,13 +492,16 @@ fn open(file: &Path, salvage: bool) -> Result<Recording> {
 }
 
 /// Opens and replays a recording; returns all figures. `runs`: those of the program itself, or why
-/// there are none although they were wanted.
+/// there are none although they were wanted. `spent`: the time that they took, which the replay does
+/// not have any more.
 fn measure_file(
     file: &Path,
     wanted: &[&'static Allocator],
     args: &MeasureArgs,
     runs: Option<Result<RealRuns>>,
+    spent: Duration,
 ) -> Result<Report> {
+    let within = Duration::from_secs(args.within);
     let recording = open(file, args.salvage)?;
     if recording.operations() == 0 {
         bail!("{} holds no operations", file.display());
@@ -519,9 +526,9 @@ fn measure_file(
         repeats: usize::from(args.repeats.unwrap_or(REPLAYS)),
         verify: !args.no_verify,
         precision: args.precision,
-        within: Duration::from_secs(args.within),
+        within: within.saturating_sub(spent).max(within / REPLAY_PART),
     };
-    let measurement = measure::measure(&plan, scratch.path(), &options)?;
+    let measurement = measure::measure(scratch.path(), &options)?;
     Ok(make_report(file, &recording, plan, measurement, runs))
 }
 
@@ -632,7 +639,13 @@ fn verdict(report: &Report) -> u8 {
 
 fn replay(args: &ReplayArgs) -> Result<u8> {
     may_write_json(&args.measure)?;
-    let report = measure_file(&args.file, &args.allocators, &args.measure, None)?;
+    let report = measure_file(
+        &args.file,
+        &args.allocators,
+        &args.measure,
+        None,
+        Duration::ZERO,
+    )?;
     ui::print(&table::render(&report))?;
     write_json(&report.figures(), args.measure.json.as_deref())?;
     Ok(verdict(&report))
@@ -677,7 +690,7 @@ fn compare(args: &CompareArgs) -> Result<u8> {
     may_replace(&page, args.measure.force)?;
     may_write_json(&args.measure)?;
     may_keep(args)?;
-    let mut runs = None;
+    let (mut runs, mut spent) = (None, Duration::ZERO);
     if !args.command.is_empty() {
         let load = args.server.load();
         let plan = record::Plan {
@@ -691,7 +704,9 @@ fn compare(args: &CompareArgs) -> Result<u8> {
         if let Some(code) = passed_on.and_then(|signal| must_end(signal, &file)) {
             return Ok(code);
         }
+        let begin = Instant::now();
         runs = and_run.then(|| run_as_well(args, &recorded.ended));
+        spent = begin.elapsed();
     }
     let ended_runs = runs
         .as_ref()
@@ -699,7 +714,7 @@ fn compare(args: &CompareArgs) -> Result<u8> {
     if let Some(code) = ended_runs.and_then(|signal| must_end(signal, &file)) {
         return Ok(code);
     }
-    let report = measure_file(&file, &wanted, &args.measure, runs)?;
+    let report = measure_file(&file, &wanted, &args.measure, runs, spent)?;
     ui::print(&table::render(&report))?;
     write_whole(&page, &html::render(&report))?;
     write_json(&report.figures(), args.measure.json.as_deref())?;

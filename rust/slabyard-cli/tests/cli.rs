@@ -137,6 +137,148 @@ fn sparse(arguments: &[&str]) -> (String, serde_json::Value) {
     (said, json(folder.path(), "s.json"))
 }
 
+/// The figures and the texts of a replay on glibc and Slabyard.
+fn replayed(folder: &TempDir, more: &[&str]) -> (serde_json::Value, String, String) {
+    let words = "replay p.syrec -a glibc -a slabyard -f --json p.json";
+    let output = done(folder.path(), words.split(' ').chain(more.iter().copied()));
+    let text = stdout(&output).replace('\n', " ");
+    (json(folder.path(), "p.json"), text, stderr(&output))
+}
+
+fn record_with(name: &str, arguments: &[&str]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let program = program(&folder, name, &[]);
+    let words = ["record", "-o", "p.syrec", program.to_str().unwrap()];
+    done(folder.path(), [&words[..], arguments].concat());
+    folder
+}
+
+#[test]
+fn hundreds_of_threads_are_replayed_as_few_which_keep_every_byte() {
+    let folder = record_with("many_threads", &["400"]);
+    let (json, text, said) = replayed(&folder, &["-r", "1"]);
+    let count = |what: &str| json["summary"][what].as_u64().unwrap();
+    assert_eq!(count("threads"), 401);
+    let processors = std::thread::available_parallelism().unwrap().get() as u64;
+    let most = (16 * processors).max(32) + 1;
+    assert!(
+        count("replay_threads") <= most,
+        "{}",
+        count("replay_threads")
+    );
+    assert!(count("foreign_frees") > 1000);
+    for one in json["measurement"]["allocators"].as_array().unwrap() {
+        assert_eq!((&one["failure"], &one["refused"]), (&().into(), &0.into()));
+        // All objects but those that the C library keeps.
+        let checked = one["checked"].as_u64().unwrap();
+        assert!(checked >= 400 * 500 && checked <= count("frees") + count("reallocs"));
+    }
+    if most < 401 {
+        let merged = format!(
+            "Its 401 threads were replayed as {}",
+            count("replay_threads")
+        );
+        assert!(text.contains(&merged), "{text}");
+        assert!(
+            text.contains("memory is not foretold, because the program has more"),
+            "{text}"
+        );
+    }
+    assert!(
+        said.contains("operations on 2 allocators in 1 round: about "),
+        "{said}"
+    );
+    assert!(said.contains(" s, at most 1"), "{said}");
+}
+
+#[test]
+fn what_a_short_time_leaves_out_is_said() {
+    let folder = record_with("many_threads", &["100"]);
+    let (json, text, said) = replayed(&folder, &["--within", "6"]);
+    let measured = &json["measurement"];
+    let is_part = measured["operations"].as_u64() < json["summary"]["operations"].as_u64();
+    let (rounds, left_out) = (measured["repeats"].as_u64().unwrap(), &measured["left_out"]);
+    assert!((1..=5).contains(&rounds), "{measured}");
+    assert_eq!(
+        text.contains("operations were replayed, because"),
+        is_part,
+        "{text}"
+    );
+    assert_eq!(text.contains("There was time for"), rounds < 5, "{text}");
+    for sentence in left_out.as_array().unwrap() {
+        assert!(text.contains(sentence.as_str().unwrap()), "{text}");
+    }
+    assert!(said.contains(" s, at most "), "{said}");
+}
+
+/// The workers that `parent` has started, and that have begun.
+fn workers_of(parent: u32) -> Vec<i32> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let is_child = |pid: &i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let after_name = stat.rsplit(')').next().unwrap_or("");
+        after_name.split_whitespace().nth(1) == Some(&parent.to_string())
+    };
+    // Before it begins, it is a copy of its parent, which waits for it.
+    let is_worker = |pid: &i32| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        words.split(|&byte| byte == 0).nth(1) == Some(b"worker")
+    };
+    pids.filter(is_child).filter(is_worker).collect()
+}
+
+#[test]
+fn workers_that_do_not_end_are_ended_at_the_end_of_the_time() {
+    let folder = record_with("many_threads", &["200"]);
+    let words = "replay p.syrec -a glibc -r 1 --within 3";
+    let mut tool = std::process::Command::new(env!("CARGO_BIN_EXE_slabyard"))
+        .current_dir(folder.path())
+        .args(words.split(' '))
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stopped = 0;
+    let ended = until(|| {
+        for worker in workers_of(tool.id()) {
+            // SAFETY: kill touches no memory; the tool has not waited for its child yet.
+            stopped += u32::from(unsafe { libc::kill(worker, libc::SIGSTOP) } == 0);
+        }
+        tool.try_wait().unwrap().is_some()
+    });
+    if !ended {
+        tool.kill().unwrap();
+    }
+    let output = tool.wait_with_output().unwrap();
+    assert!(ended && stopped > 0, "{stopped}: {}", stderr(&output));
+    let (code, said) = (output.status.code(), stderr(&output));
+    assert!(code == Some(1) || code == Some(3), "{code:?}: {said}");
+}
+
+#[test]
+fn the_program_s_own_memory_is_part_of_its_foretold_peak() {
+    let folder = record_with("own_memory", &[]);
+    let (json, text, _) = replayed(&folder, &["-r", "3"]);
+    const MIB: f64 = 1048576.0;
+    let program = &json["measurement"]["program"];
+    let bytes = |value: &serde_json::Value| value.as_f64().unwrap() / MIB;
+    assert!((63.0..66.0).contains(&bytes(&program["own"])), "{program}");
+    assert_eq!(program["with_code"], true);
+    for one in json["measurement"]["allocators"].as_array().unwrap() {
+        // On every allocator, 64 MiB of its own and 4 MiB of malloc, and a little more.
+        let peak = &one["program_peak"];
+        assert!((68.0..80.0).contains(&bytes(&peak["bytes"])), "{peak}");
+        assert!(bytes(&peak["more"]) < 6.0, "{peak}");
+        assert!(peak["low"].as_f64() < peak["high"].as_f64(), "{peak}");
+    }
+    assert!(
+        text.contains("The program's peak memory is foretold to be"),
+        "{text}"
+    );
+    assert!(text.contains("MiB are not malloc's:"), "{text}");
+}
+
 #[test]
 fn memory_of_large_objects_that_a_program_does_not_touch_is_not_replayed() {
     let (said, json) = sparse(&[]);

@@ -92,6 +92,14 @@ fn check_process(mapped: &MappedPlan, process: &ProcessPlan) {
     for thread in &process.threads {
         check_thread(mapped, process, thread);
     }
+    if process.threads.len() > 1 {
+        let mut turns = vec![0; process.threads.len()];
+        for turn in mapped.turns(process) {
+            turns[turn.thread as usize] += u64::from(turn.count);
+        }
+        let ops = process.threads.iter().map(|thread| thread.ops.count);
+        assert!(turns.into_iter().eq(ops), "turns are for all operations");
+    }
     if let [thread] = &process.threads[..] {
         if process.inherited.is_empty() {
             replay(mapped.ops(thread), process.slots);

@@ -6,10 +6,12 @@
 //! is applied as it is, and counted: a free of an address that is not live is left out; if an
 //! address is allocated twice, the first object is never freed.
 
+use super::fold::{fold, Life};
 use super::order::{Action, Cursor, Queue};
 use super::slots::Slots;
-use super::stream::{OpsFile, Stream};
+use super::stream::{PlanFile, Stream};
 use super::touch::{pages_of, sure_bytes, sure_of_touched, Touched, LARGE, LINE};
+use super::turns::Turns;
 use super::*;
 use crate::recording::{Process, Recording};
 use std::collections::{HashMap, HashSet};
@@ -45,7 +47,9 @@ struct Live {
     /// The number of its bytes that are in RAM at least.
     sure: u64,
     slot: u32,
+    /// The replay thread, and the recorded thread.
     thread: u32,
+    recorded: u32,
     generation: u16,
     /// The number of the cache that would serve it.
     cache: u8,
@@ -55,6 +59,15 @@ struct Live {
     allocated_by: Option<u64>,
     since: u64,
     before: (u64, u64),
+}
+
+/// The thread of an operation: a replay thread of a process, and the number of the recorded thread
+/// in that process.
+#[derive(Clone, Copy)]
+struct By {
+    process: usize,
+    thread: usize,
+    recorded: usize,
 }
 
 /// A new object, as an operation makes it. The fields are those of [`Live`].
@@ -90,10 +103,9 @@ struct ThreadState {
     checkpoints: Vec<Checkpoint>,
     plan: ThreadPlan,
     stream: Stream,
-    /// The object that a realloc has given up, until the realloc ends.
-    given_up: Option<GivenUp>,
 }
 
+/// The object that a realloc has given up, until the realloc ends.
 struct GivenUp {
     live: Live,
     touched: Option<u64>,
@@ -102,6 +114,9 @@ struct GivenUp {
 struct ProcessState {
     plan: ProcessPlan,
     threads: Vec<ThreadState>,
+    /// For each recorded thread.
+    given_up: Vec<Option<GivenUp>>,
+    turns: Turns,
     live: AddressMap<Live>,
     slots: Slots,
     payload: u64,
@@ -119,9 +134,9 @@ struct ProcessState {
     parent: Option<usize>,
 }
 
+/// A recorded thread.
 struct Lane<'a> {
-    process: usize,
-    thread: usize,
+    by: By,
     cursor: Cursor<'a>,
     /// Whether the next record is applied even if it seems impossible.
     forced: bool,
@@ -133,7 +148,12 @@ struct Merge<'a> {
     lanes: Vec<Lane<'a>>,
     processes: Vec<ProcessState>,
     queue: Queue,
-    ops: OpsFile,
+    ops: PlanFile,
+    turns: PlanFile,
+    /// The number of replay threads of a process at a time, beside its first.
+    at_a_time: usize,
+    /// The first operation, of all processes, behind each part that may be replayed alone.
+    parts: Vec<u64>,
     summary: Summary,
     payload: u64,
     objects: u64,
@@ -214,7 +234,17 @@ pub fn make_plan(
     folder: &Path,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Plan> {
-    let mut merge = Merge::new(recording, folder)?;
+    make_folded_plan(recording, folder, super::fold::most_at_a_time(), progress)
+}
+
+/// The same with at most `at_a_time` replay threads at a time, beside the first one.
+pub fn make_folded_plan(
+    recording: &Recording,
+    folder: &Path,
+    at_a_time: usize,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Plan> {
+    let mut merge = Merge::new(recording, folder, at_a_time)?;
     merge.run(progress);
     merge.finish(folder)
 }
@@ -289,7 +319,7 @@ fn parent_of(processes: &[Process], child: &Process) -> Option<usize> {
 }
 
 impl<'a> Merge<'a> {
-    fn new(recording: &'a Recording, folder: &Path) -> Result<Self> {
+    fn new(recording: &'a Recording, folder: &Path, at_a_time: usize) -> Result<Self> {
         let records = recording.operations();
         let mut merge = Merge {
             recording,
@@ -297,7 +327,10 @@ impl<'a> Merge<'a> {
             lanes: Vec::new(),
             processes: Vec::new(),
             queue: Queue::default(),
-            ops: OpsFile::create(&ops_path(folder))?,
+            ops: PlanFile::create(&ops_path(folder))?,
+            turns: PlanFile::create(&turns_path(folder))?,
+            at_a_time,
+            parts: part::ends_of(records),
             summary: Summary {
                 hot: hot_sizes(&recording.small_sizes),
                 ..Summary::default()
@@ -318,19 +351,29 @@ impl<'a> Merge<'a> {
     }
 
     fn add_process(&mut self, process: &'a Process, first_op: &mut u64) {
-        let mut threads: Vec<_> = process.threads.iter().collect();
-        threads.sort_by_key(|thread| thread.number);
-        let mut state = ProcessState::new(process, threads.len());
-        for (index, thread) in threads.into_iter().enumerate() {
-            state.threads[index].plan.ops = Extent {
-                first: *first_op,
-                count: 0,
-            };
-            state.threads[index].stream = Stream::at(*first_op);
-            *first_op += thread.records;
+        let mut recorded: Vec<_> = process.threads.iter().collect();
+        recorded.sort_by_key(|thread| thread.number);
+        let lives = recorded
+            .iter()
+            .map(|thread| Life::of(self.recording, thread));
+        let replay_of = fold(&lives.collect::<Vec<_>>(), self.at_a_time);
+        let mut state = ProcessState::new(process, &replay_of, *first_op);
+        let mut records = vec![0; state.threads.len()];
+        for (thread, &replay) in recorded.iter().zip(&replay_of) {
+            records[replay] += thread.records;
+        }
+        for (thread, records) in state.threads.iter_mut().zip(records) {
+            thread.plan.ops.first = *first_op;
+            thread.stream = Stream::at(*first_op);
+            *first_op += records;
+        }
+        for (number, thread) in recorded.into_iter().enumerate() {
             self.lanes.push(Lane {
-                process: self.processes.len(),
-                thread: index,
+                by: By {
+                    process: self.processes.len(),
+                    thread: replay_of[number],
+                    recorded: number,
+                },
                 cursor: Cursor::new(self.recording, thread),
                 forced: false,
             });
@@ -404,9 +447,9 @@ impl<'a> Merge<'a> {
             if record.stamp >= self.resident.next {
                 self.see_resident(record.stamp);
             }
-            let (process, thread) = (self.lanes[index].process, self.lanes[index].thread);
-            let forced = self.lanes[index].forced || self.processes[process].threads.len() == 1;
-            match self.apply(process, thread, record.action, forced) {
+            let by = self.lanes[index].by;
+            let forced = self.lanes[index].forced || self.processes[by.process].threads.len() == 1;
+            match self.apply(by, record.action, forced) {
                 Outcome::Waits {
                     address,
                     until_live,
@@ -419,8 +462,8 @@ impl<'a> Merge<'a> {
                     self.lanes[index].cursor.advance();
                 }
             }
-            if !self.processes[process].parked.is_empty() {
-                self.wake(process, record.stamp);
+            if !self.processes[by.process].parked.is_empty() {
+                self.wake(by.process, record.stamp);
                 horizon = self.queue.horizon();
             }
             if self.summary.operations & 0xFFFF == 0 {
@@ -440,6 +483,13 @@ impl<'a> Merge<'a> {
                 Some(last) if last.0 / step == x / step => last.1 = last.1.max(bytes),
                 _ => curve.push((x, bytes)),
             }
+            let moments = &mut self.summary.moments;
+            if moments.last().is_none_or(|last| last.0 / step < x / step) {
+                moments.push((x, bytes));
+                // The replay's memory at this moment is needed for the same difference.
+                let processes = self.processes.iter_mut();
+                processes.for_each(|process| process.next_sample = 0);
+            }
         }
     }
 
@@ -453,7 +503,7 @@ impl<'a> Merge<'a> {
     }
 
     fn park(&mut self, lane: usize, stamp: u64, address: u64, until_live: bool) {
-        self.processes[self.lanes[lane].process]
+        self.processes[self.lanes[lane].by.process]
             .parked
             .push(Parked {
                 lane,
@@ -514,6 +564,7 @@ impl<'a> Merge<'a> {
                     sure: sure_bytes(size),
                     slot,
                     thread,
+                    recorded: 0,
                     generation,
                     cache: 0,
                     allocated_by: None,
@@ -531,7 +582,7 @@ impl<'a> Merge<'a> {
     }
 
     fn lane_ends(&mut self, index: usize) {
-        let process = self.lanes[index].process;
+        let process = self.lanes[index].by.process;
         self.processes[process].lanes_left -= 1;
         self.release(process);
     }
@@ -579,8 +630,8 @@ impl<'a> Merge<'a> {
         touched
     }
 
-    fn apply(&mut self, process: usize, thread: usize, action: Action, forced: bool) -> Outcome {
-        let live = &self.processes[process].live;
+    fn apply(&mut self, by: By, action: Action, forced: bool) -> Outcome {
+        let live = &self.processes[by.process].live;
         if !forced {
             if let Some(address) = action.gives_up().filter(|a| !live.contains_key(a)) {
                 return Outcome::Waits {
@@ -602,31 +653,23 @@ impl<'a> Merge<'a> {
                 size,
                 align_log2,
             } => {
-                self.allocate(process, thread, kind, object, size, align_log2);
+                self.allocate(by, kind, object, size, align_log2);
             }
-            Action::Free { object, touched } => self.free(process, thread, object, touched),
+            Action::Free { object, touched } => self.free(by, object, touched),
             Action::GiveUp { old, touched } => {
-                let state = &mut self.processes[process];
+                let state = &mut self.processes[by.process];
                 let live = state.live.remove(&old);
-                state.threads[thread].given_up = live.map(|live| GivenUp { live, touched });
+                state.given_up[by.recorded] = live.map(|live| GivenUp { live, touched });
                 return Outcome::Done;
             }
-            Action::Receive { new, size } => self.reallocate(process, thread, new, size),
+            Action::Receive { new, size } => self.reallocate(by, new, size),
             Action::Failed => self.summary.failed += 1,
         }
         self.summary.operations += 1;
         Outcome::Done
     }
 
-    fn allocate(
-        &mut self,
-        process: usize,
-        thread: usize,
-        kind: OpKind,
-        at: u64,
-        size: u64,
-        log2: u8,
-    ) {
+    fn allocate(&mut self, by: By, kind: OpKind, at: u64, size: u64, log2: u8) {
         match kind {
             OpKind::Malloc => self.summary.mallocs += 1,
             OpKind::Calloc => self.summary.callocs += 1,
@@ -650,8 +693,8 @@ impl<'a> Merge<'a> {
             cache,
             ..Made::of(size)
         };
-        let slot = self.insert(process, thread, at, made);
-        self.emit(process, thread, Op::new(kind, size, log2, 0, slot, 0));
+        let slot = self.insert(by, at, made);
+        self.emit(by, Op::new(kind, size, log2, 0, slot, 0), size, None);
     }
 
     /// The number of the cache for that size; 0: there is none.
@@ -661,19 +704,20 @@ impl<'a> Merge<'a> {
     }
 
     /// Makes the object of the thread's next operation live, and returns its slot.
-    fn insert(&mut self, process: usize, thread: usize, address: u64, made: Made) -> u32 {
+    fn insert(&mut self, by: By, address: u64, made: Made) -> u32 {
         let Made { size, sure, .. } = made;
         self.count_size(size);
-        let state = &mut self.processes[process];
-        let (slot, generation) = state.slots.take(thread, state.plan.operations);
+        let state = &mut self.processes[by.process];
+        let (slot, generation) = state.slots.take(by.thread, state.plan.operations);
         let live = Live {
             size,
             sure,
             slot,
-            thread: thread as u32,
+            thread: by.thread as u32,
+            recorded: by.recorded as u32,
             generation,
             cache: made.cache,
-            allocated_by: Some(state.threads[thread].plan.ops.count),
+            allocated_by: Some(state.threads[by.thread].plan.ops.count),
             since: self.summary.operations,
             before: made.before,
         };
@@ -700,49 +744,43 @@ impl<'a> Merge<'a> {
         self.objects -= 1;
     }
 
-    fn free(&mut self, process: usize, thread: usize, address: u64, touched: Option<u64>) {
+    fn free(&mut self, by: By, address: u64, touched: Option<u64>) {
         self.summary.frees += 1;
-        let Some(live) = self.processes[process].live.remove(&address) else {
+        let Some(live) = self.processes[by.process].live.remove(&address) else {
             self.summary.unknown_frees += 1;
             return;
         };
-        self.know_touched(process, live, touched);
-        self.drop_object(process, thread, live);
-        let kind = if live.thread == thread as u32 {
-            OpKind::Free
+        self.know_touched(by.process, live, touched);
+        self.drop_object(by.process, by.thread, live);
+        self.summary.foreign_frees += u64::from(live.recorded != by.recorded as u32);
+        let (kind, needs) = if live.thread == by.thread as u32 {
+            (OpKind::Free, None)
         } else {
-            self.summary.foreign_frees += 1;
-            OpKind::FreeForeign
+            (OpKind::FreeForeign, Some(live.since))
         };
-        self.emit(
-            process,
-            thread,
-            Op::new(kind, live.size, live.cache, live.generation, live.slot, 0),
-        );
+        let op = Op::new(kind, live.size, live.cache, live.generation, live.slot, 0);
+        self.emit(by, op, live.size, needs);
     }
 
     /// Applies the end of a realloc, which gives it its place in the order.
-    fn reallocate(&mut self, process: usize, thread: usize, new: u64, size: u64) {
+    fn reallocate(&mut self, by: By, new: u64, size: u64) {
         self.summary.reallocs += 1;
-        let given_up = self.processes[process].threads[thread].given_up.take();
+        let process = by.process;
+        let given_up = self.processes[process].given_up[by.recorded].take();
         let size = size.min(SIZE_LIMIT - 1);
         let Some(GivenUp { live, touched }) = given_up else {
             self.summary.unknown_frees += 1;
-            let slot = self.insert(process, thread, new, Made::of(size));
-            self.emit(
-                process,
-                thread,
-                Op::new(OpKind::Malloc, size, 0, 0, slot, 0),
-            );
+            let slot = self.insert(by, new, Made::of(size));
+            self.emit(by, Op::new(OpKind::Malloc, size, 0, 0, slot, 0), size, None);
             return;
         };
-        self.drop_object(process, thread, live);
+        self.drop_object(process, by.thread, live);
         self.leave_cache(process, live);
         let known = self.know_touched(process, live, touched);
-        let (kind, generation) = if live.thread == thread as u32 {
-            (OpKind::Realloc, Touched::UNKNOWN.0)
+        let (kind, generation, needs) = if live.thread == by.thread as u32 {
+            (OpKind::Realloc, Touched::UNKNOWN.0, None)
         } else {
-            (OpKind::ReallocForeign, live.generation)
+            (OpKind::ReallocForeign, live.generation, Some(live.since))
         };
         let log2 = (live.size | 1).ilog2().min(u32::from(ALIGN_LOG2_LIMIT)) as u8;
         let made = Made {
@@ -750,12 +788,9 @@ impl<'a> Merge<'a> {
             before: (pages_of(live.size), known),
             ..Made::of(size)
         };
-        let slot = self.insert(process, thread, new, made);
-        self.emit(
-            process,
-            thread,
-            Op::new(kind, size, log2, generation, live.slot, slot),
-        );
+        let slot = self.insert(by, new, made);
+        let op = Op::new(kind, size, log2, generation, live.slot, slot);
+        self.emit(by, op, size + live.size, needs);
     }
 
     /// Removes an object from its cache, because a program has no cache for objects that it
@@ -789,11 +824,13 @@ impl<'a> Merge<'a> {
         classes[class].bytes += size;
     }
 
-    /// Appends an operation to its thread's stream.
-    fn emit(&mut self, process: usize, thread: usize, op: Op) {
+    /// Appends an operation to its thread's stream. It allocates or frees `bytes`; `needs` is the
+    /// operation of another thread that made the object that it takes.
+    fn emit(&mut self, by: By, op: Op, bytes: u64, needs: Option<u64>) {
         let x = self.summary.operations;
         self.sample_payload(x);
-        let state = &mut self.processes[process];
+        let thread = by.thread;
+        let state = &mut self.processes[by.process];
         let first = state.plan.operations == 0;
         if first {
             state.plan.first_x = x;
@@ -803,6 +840,12 @@ impl<'a> Merge<'a> {
             state.next_sample = (x / self.step + 1) * self.step;
         }
         state.plan.last_x = x;
+        state.mark(x, &self.parts, &mut self.turns);
+        if state.threads.len() > 1 {
+            state
+                .turns
+                .add(x, thread as u32, bytes, needs, &mut self.turns);
+        }
         state.checkpoint(thread);
         state.threads[thread].plan.ops.count += 1;
         state.threads[thread].stream.push(op, &mut self.ops);
@@ -830,16 +873,21 @@ impl<'a> Merge<'a> {
         let no_room = || format!("cannot write the plan to {} (--scratch)", folder.display());
         self.ops.finish().with_context(no_room)?;
         let mut plan = Plan {
+            replayed: self.summary.operations,
+            parts: std::mem::take(&mut self.parts),
             summary: std::mem::take(&mut self.summary),
             processes: Vec::new(),
             largest: self.largest,
         };
         let mut checkpoints: Vec<u8> = Vec::new();
-        for state in self.processes {
+        for mut state in self.processes {
+            state.mark(u64::MAX, &plan.parts, &mut self.turns);
+            state.plan.turns.count = state.turns.finish(&mut self.turns);
             plan.processes.push(state.finish(&mut checkpoints));
         }
+        self.turns.finish().with_context(no_room)?;
         std::fs::write(checkpoints_path(folder), &checkpoints).with_context(no_room)?;
-        std::fs::write(plan_path(folder), serde_json::to_vec(&plan)?).with_context(no_room)?;
+        plan.write(folder)?;
         Ok(plan)
     }
 
@@ -854,6 +902,11 @@ impl<'a> Merge<'a> {
         self.summary.peak_resident = resident.max().unwrap_or(0);
         self.summary.processes = recorded.len() as u64;
         self.summary.threads = self.lanes.len() as u64;
+        let replayed = self
+            .processes
+            .iter()
+            .map(|process| process.threads.len() as u64);
+        self.summary.replay_threads = replayed.sum();
         let left = self
             .processes
             .first()
@@ -863,14 +916,20 @@ impl<'a> Merge<'a> {
 }
 
 impl ProcessState {
-    fn new(process: &Process, threads: usize) -> Self {
+    /// `replay_of`: the replay thread of each recorded thread; `first`: the place of the process's
+    /// operations and turns in the files.
+    fn new(process: &Process, replay_of: &[usize], first: u64) -> Self {
+        let threads = replay_of.iter().max().map_or(0, |most| most + 1);
         ProcessState {
             plan: ProcessPlan {
                 name: process.name().to_string(),
                 pid: process.pid,
+                turns: Extent { first, count: 0 },
                 ..ProcessPlan::default()
             },
             threads: (0..threads).map(|_| ThreadState::default()).collect(),
+            given_up: replay_of.iter().map(|_| None).collect(),
+            turns: Turns::at(first),
             live: AddressMap::default(),
             slots: Slots::new(threads.max(1)),
             payload: 0,
@@ -878,7 +937,7 @@ impl ProcessState {
             peak: (0, 0, Sample::default()),
             next_sample: 0,
             parked: Vec::new(),
-            lanes_left: threads,
+            lanes_left: replay_of.len(),
             births_left: 0,
             wanted: AddressSet::default(),
             parent: None,
@@ -926,7 +985,21 @@ impl ProcessState {
         }
     }
 
-    /// Adds a checkpoint if one is due. A process with one thread needs none.
+    /// Notes how far the process has come if a part of the recording ends before operation `x`.
+    fn mark(&mut self, x: u64, parts: &[u64], turns: &mut PlanFile) {
+        while parts
+            .get(self.plan.marks.len())
+            .is_some_and(|&end| x >= end)
+        {
+            self.plan.marks.push(Mark {
+                operations: self.plan.operations,
+                turns: self.turns.seal(turns),
+            });
+        }
+    }
+
+    /// Adds a checkpoint if one is due. The first operation of a thread behind a mark has one, so
+    /// that the part before the mark can be cut exactly there. A process with one thread needs none.
     fn checkpoint(&mut self, thread: usize) {
         let lone = self.threads.len() == 1;
         let state = &mut self.threads[thread];
@@ -935,8 +1008,11 @@ impl ProcessState {
             state.plan.begins = order;
         }
         state.plan.ends = order;
+        let marked = self.plan.marks.last().map_or(0, |mark| mark.operations);
         let due = state.checkpoints.last().is_none_or(|last| {
-            at - last.at >= CHECKPOINT_OPS || order - last.order >= CHECKPOINT_SPAN
+            at - last.at >= CHECKPOINT_OPS
+                || order - last.order >= CHECKPOINT_SPAN
+                || last.order < marked
         });
         if due && !lone {
             state.checkpoints.push(Checkpoint { at, order });

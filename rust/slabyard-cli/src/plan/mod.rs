@@ -10,12 +10,19 @@
 //! * no thread runs ahead of the slowest by more than the window. So a generation cannot be
 //!   mistaken for one 65,536 later, and objects live about as long beside each other as in the
 //!   program.
+//!
+//! Threads beyond the machine's processors are folded ([`fold`]). A pass that keeps the recorded
+//! order lets threads run one at a time ([`turns`]). The first part of a long recording can be
+//! replayed alone ([`part`]).
 
+mod fold;
 pub mod merge;
 pub mod order;
+pub mod part;
 mod slots;
 mod stream;
 pub mod touch;
+mod turns;
 
 use anyhow::{Context, Result};
 use memmap2::Mmap;
@@ -23,6 +30,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use touch::Touched;
+pub use turns::{Turn, ROUND_BYTES};
 
 /// A thread may begin an operation if its number in the process's order is at most this far beyond
 /// the first unfinished operation, counted at checkpoints.
@@ -193,6 +201,7 @@ pub struct Extent {
     pub count: u64,
 }
 
+/// A replay thread: a recorded thread, or several that are folded.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ThreadPlan {
     pub ops: Extent,
@@ -210,6 +219,13 @@ pub struct Inherited {
     pub slot: u32,
 }
 
+/// How far a process has come when a part of the recording ends.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Mark {
+    pub operations: u64,
+    pub turns: u64,
+}
+
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ProcessPlan {
     pub name: String,
@@ -218,6 +234,10 @@ pub struct ProcessPlan {
     pub slots: u32,
     pub inherited: Vec<Inherited>,
     pub threads: Vec<ThreadPlan>,
+    /// The turns of its threads in a pass that keeps the recorded order; none for one thread.
+    pub turns: Extent,
+    /// For each of [`Plan::parts`].
+    pub marks: Vec<Mark>,
     /// Its lifetime, in the order of all operations.
     pub first_x: u64,
     pub last_x: u64,
@@ -273,6 +293,8 @@ pub struct Summary {
     pub seconds: f64,
     pub processes: u64,
     pub threads: u64,
+    /// The number of threads in a replay; less than `threads` if threads are folded.
+    pub replay_threads: u64,
     pub size_classes: Vec<SizeClass>,
     /// The sizes up to 4 KiB that malloc and calloc were asked for most, hottest first.
     pub hot: Vec<HotSize>,
@@ -281,6 +303,8 @@ pub struct Summary {
     /// The anonymous memory of all processes in RAM together, where it was sampled: (operation,
     /// bytes).
     pub resident: Vec<(u64, u64)>,
+    /// Some of these samples, at exactly the operation before which replays are sampled too.
+    pub moments: Vec<(u64, u64)>,
 }
 
 impl ProcessPlan {
@@ -326,6 +350,10 @@ impl Summary {
 pub struct Plan {
     pub summary: Summary,
     pub processes: Vec<ProcessPlan>,
+    /// The number of operations that are replayed: all, or those of the first part.
+    pub replayed: u64,
+    /// The ends of the parts that can be replayed alone, ascending; see [`part`].
+    pub parts: Vec<u64>,
     /// The largest requested size, for the allocator that does nothing.
     pub largest: u64,
 }
@@ -335,6 +363,7 @@ pub struct MappedPlan {
     pub plan: Plan,
     ops: Option<Mmap>,
     checkpoints: Option<Mmap>,
+    turns: Option<Mmap>,
 }
 
 /// The files of a plan.
@@ -344,6 +373,10 @@ pub fn ops_path(folder: &Path) -> PathBuf {
 
 fn checkpoints_path(folder: &Path) -> PathBuf {
     folder.join("checkpoints")
+}
+
+fn turns_path(folder: &Path) -> PathBuf {
+    folder.join("turns")
 }
 
 fn plan_path(folder: &Path) -> PathBuf {
@@ -367,6 +400,7 @@ impl MappedPlan {
             plan: serde_json::from_slice(&text)?,
             ops: open_mapped(&ops_path(folder))?,
             checkpoints: open_mapped(&checkpoints_path(folder))?,
+            turns: open_mapped(&turns_path(folder))?,
         })
     }
 
@@ -376,6 +410,19 @@ impl MappedPlan {
 
     pub fn checkpoints(&self, thread: &ThreadPlan) -> &[Checkpoint] {
         elements(&self.checkpoints, thread.checkpoints)
+    }
+
+    pub fn turns(&self, process: &ProcessPlan) -> &[Turn] {
+        elements(&self.turns, process.turns)
+    }
+}
+
+impl Plan {
+    /// Writes the plan into its folder, where a replay finds it. The other files stay as they are.
+    pub fn write(&self, folder: &Path) -> Result<()> {
+        let text = serde_json::to_vec(self)?;
+        std::fs::write(plan_path(folder), text)
+            .with_context(|| format!("cannot write the plan to {} (--scratch)", folder.display()))
     }
 }
 

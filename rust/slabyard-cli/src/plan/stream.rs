@@ -1,5 +1,6 @@
-//! Writes the file of operations. Each thread's stream has its place in the file, and is written in
-//! stretches. The file is not mapped: a full disk then gives an error instead of SIGBUS.
+//! Writes the plan's large files. In the file of operations, each thread's stream has its place, and
+//! is written in stretches. The file is not mapped: a full disk then gives an error instead of
+//! SIGBUS.
 
 use super::Op;
 use anyhow::{Context, Result};
@@ -12,8 +13,8 @@ const OP_BYTES: u64 = size_of::<Op>() as u64;
 /// The number of a thread's operations that are written together: 32 KiB.
 const STRETCH: usize = 2048;
 
-/// The file, and the first error of a write.
-pub struct OpsFile {
+/// A file of the plan, and the first error of a write.
+pub struct PlanFile {
     file: File,
     failure: Option<io::Error>,
 }
@@ -26,24 +27,29 @@ pub struct Stream {
     waiting: Vec<Op>,
 }
 
-impl OpsFile {
+impl PlanFile {
     pub fn create(path: &Path) -> Result<Self> {
         let options = File::options()
             .read(true)
             .write(true)
             .create_new(true)
             .open(path);
-        Ok(OpsFile {
+        Ok(PlanFile {
             file: options.with_context(|| format!("cannot create {}", path.display()))?,
             failure: None,
         })
+    }
+
+    pub fn write(&mut self, bytes: &[u8], place: u64) {
+        let result = self.file.write_all_at(bytes, place);
+        self.keep(result);
     }
 
     fn keep(&mut self, result: io::Result<()>) {
         self.failure = self.failure.take().or(result.err());
     }
 
-    /// Returns an error if some operations are not in the file.
+    /// Returns an error if something is not in the file.
     pub fn finish(self) -> io::Result<()> {
         self.failure.map_or(Ok(()), Err)
     }
@@ -58,25 +64,24 @@ impl Stream {
         }
     }
 
-    pub fn push(&mut self, op: Op, file: &mut OpsFile) {
+    pub fn push(&mut self, op: Op, file: &mut PlanFile) {
         self.waiting.push(op);
         if self.waiting.len() == STRETCH {
             self.flush(file);
         }
     }
 
-    pub fn flush(&mut self, file: &mut OpsFile) {
+    pub fn flush(&mut self, file: &mut PlanFile) {
         let mut bytes = Vec::with_capacity(self.waiting.len() * OP_BYTES as usize);
         self.waiting.iter().for_each(|op| bytes.extend(op.bytes()));
         let place = (self.first + self.written) * OP_BYTES;
-        let result = file.file.write_all_at(&bytes, place);
-        file.keep(result);
+        file.write(&bytes, place);
         self.written += self.waiting.len() as u64;
         self.waiting.clear();
     }
 
     /// Changes operation `at` of the stream, in memory or in the file.
-    pub fn change(&mut self, at: u64, change: impl FnOnce(&mut Op), file: &mut OpsFile) {
+    pub fn change(&mut self, at: u64, change: impl FnOnce(&mut Op), file: &mut PlanFile) {
         if at >= self.written {
             change(&mut self.waiting[(at - self.written) as usize]);
             return;

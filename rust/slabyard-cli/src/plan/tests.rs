@@ -1,6 +1,6 @@
 //! Tests of plans: records of several threads and processes become the expected operations.
 
-use super::merge::make_plan;
+use super::merge::make_folded_plan;
 use super::*;
 use crate::recording::tests::{at, file_of, free, malloc, Sketch};
 use crate::recording::{Operation, Record, Recording, Strictness};
@@ -11,9 +11,13 @@ struct Planned {
 }
 
 fn plan(processes: &[Sketch]) -> Planned {
+    folded_plan(processes, usize::MAX)
+}
+
+fn folded_plan(processes: &[Sketch], at_a_time: usize) -> Planned {
     let recording = Recording::from_bytes(file_of(processes), Strictness::Whole).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    make_plan(&recording, folder.path(), &mut |_| ()).unwrap();
+    make_folded_plan(&recording, folder.path(), at_a_time, &mut |_| ()).unwrap();
     let mapped = MappedPlan::open(folder.path()).unwrap();
     Planned {
         mapped,
@@ -435,4 +439,250 @@ fn a_last_thread_may_have_nothing_to_replay() {
     ]);
     assert_eq!(plan.ops(0, 0).len(), 2);
     assert!(plan.ops(0, 1).is_empty());
+}
+
+/// Threads that live at the same time. In each round every thread allocates an object, and frees
+/// or resizes the one that the thread before it allocated.
+fn neighbours(threads: u64, rounds: u64) -> Vec<(u32, Vec<Record>)> {
+    let mut blocks: Vec<(u32, Vec<Record>)> = (0..threads).map(|n| (n as u32, vec![])).collect();
+    for step in 0..threads * rounds {
+        let records = &mut blocks[(step % threads) as usize].1;
+        let address = |step: u64| 0x10_0000 + 64 * step;
+        records.push(malloc(10 * step + 1, address(step), 8 + step % 500));
+        let Some(before) = step.checked_sub(1).map(address) else {
+            continue;
+        };
+        records.push(match step % 10 {
+            3 => at(
+                10 * step + 2,
+                Operation::Realloc {
+                    old: before,
+                    new: before + 32,
+                    took: 15,
+                    size: 40,
+                },
+            ),
+            _ => free(10 * step + 2, before),
+        });
+    }
+    blocks
+}
+
+fn sketch(blocks: Vec<(u32, Vec<Record>)>) -> [Sketch; 1] {
+    [Sketch {
+        blocks,
+        ..Sketch::default()
+    }]
+}
+
+/// The operations of a process in the order of its turns, each with its thread.
+fn in_turns(mapped: &MappedPlan, process: &ProcessPlan) -> Vec<(usize, Op)> {
+    let mut at = vec![0; process.threads.len()];
+    let mut all = Vec::new();
+    for turn in mapped.turns(process) {
+        let thread = turn.thread as usize;
+        let ops = &mapped.ops(&process.threads[thread])[at[thread]..][..turn.count as usize];
+        all.extend(ops.iter().map(|&op| (thread, op)));
+        at[thread] += ops.len();
+    }
+    let counts: Vec<_> = process.threads.iter().map(|one| one.ops.count).collect();
+    assert_eq!(at.iter().map(|&at| at as u64).collect::<Vec<_>>(), counts);
+    all
+}
+
+/// Executes a plan in its turns: each operation takes from a full slot of the right generation. The
+/// bytes that are live after each operation.
+fn payloads(mapped: &MappedPlan, process: &ProcessPlan) -> Vec<u64> {
+    let mut slots = vec![(0u16, None); process.slots as usize];
+    let (mut live, mut payloads) = (0, Vec::new());
+    for (thread, op) in in_turns(mapped, process) {
+        let mut take = || {
+            let (generation, object) = &mut slots[op.slot as usize];
+            let (size, owner) = object.take().expect("an object that is there");
+            let foreign = matches!(op.kind(), OpKind::FreeForeign | OpKind::ReallocForeign);
+            assert_eq!(foreign, owner != thread);
+            assert!(!foreign || op.generation() == u64::from(*generation));
+            size
+        };
+        let (freed, made) = match op.kind() {
+            OpKind::Free | OpKind::FreeForeign => (take(), None),
+            OpKind::Realloc | OpKind::ReallocForeign => (take(), Some(op.second)),
+            _ => (0, Some(op.slot)),
+        };
+        live -= freed;
+        if let Some(slot) = made {
+            let (generation, object) = &mut slots[slot as usize];
+            *generation = generation.wrapping_add(1);
+            assert!(object.is_none());
+            *object = Some((op.size() as u64, thread));
+            live += op.size() as u64;
+        }
+        payloads.push(live);
+    }
+    payloads
+}
+
+#[test]
+fn threads_beyond_the_processors_are_folded_and_all_is_counted_as_before() {
+    let whole = plan(&sketch(neighbours(60, 40)));
+    let folded = folded_plan(&sketch(neighbours(60, 40)), 4);
+    let (all, few) = (whole.summary(), folded.summary());
+    assert_eq!((all.threads, all.replay_threads), (60, 60));
+    assert_eq!((few.threads, few.replay_threads), (60, 5));
+    let counts = |summary: &Summary| {
+        let Summary {
+            operations,
+            frees,
+            foreign_frees,
+            reallocs,
+            unknown_frees,
+            unseen_frees,
+            peak_payload,
+            peak_objects,
+            ..
+        } = *summary;
+        let calls = [operations, frees, foreign_frees, reallocs];
+        (
+            calls,
+            [unknown_frees, unseen_frees, peak_payload, peak_objects],
+        )
+    };
+    assert_eq!(counts(all), counts(few));
+    assert!(all.foreign_frees > 2000 && all.reallocs > 200);
+    let process = &folded.mapped.plan.processes[0];
+    assert_eq!(
+        process.operations,
+        whole.mapped.plan.processes[0].operations
+    );
+    payloads(&folded.mapped, process);
+    payloads(&whole.mapped, &whole.mapped.plan.processes[0]);
+}
+
+/// Two threads work on their own objects, and a third one has large ones.
+fn alternating() -> Vec<(u32, Vec<Record>)> {
+    let mut blocks = vec![(0, vec![]), (1, vec![]), (2, vec![])];
+    for n in 0..3000u64 {
+        let (small, large) = (0x1000 + 64 * (n % 64), 0x4000_0000 + (n << 24));
+        for thread in [0, 1] {
+            let address = small + ((thread as u64) << 20);
+            let stamp = 100 * n + 10 * thread as u64;
+            let records: &mut Vec<Record> = &mut blocks[thread].1;
+            if n >= 64 {
+                records.push(free(stamp + 1, address));
+            }
+            records.push(malloc(stamp + 2, address, 100 + n % 7));
+        }
+        if n % 50 == 0 {
+            let records = &mut blocks[2].1;
+            records.push(malloc(100 * n + 20, large, 1 << 20));
+            records.push(free(100 * n + 60, large));
+        }
+    }
+    blocks
+}
+
+#[test]
+fn in_turns_as_much_is_live_as_in_the_recording() {
+    let plan = threads(alternating());
+    let process = &plan.mapped.plan.processes[0];
+    let payloads = payloads(&plan.mapped, process);
+    let peak = *payloads.iter().max().unwrap();
+    let recorded = plan.summary().peak_payload;
+    assert!(peak.abs_diff(recorded) <= ROUND_BYTES, "{peak}, {recorded}");
+    // Each sample is taken when about as much is live as in the recording.
+    let samples = process.threads.iter().flat_map(|thread| &thread.samples);
+    let mut count = 0;
+    for sample in samples.filter(|sample| sample.x > 0) {
+        let x = sample.x as usize;
+        let near = x.saturating_sub(65)..x + 65;
+        let near = near.filter_map(|x| payloads.get(x));
+        let least = near.map(|live| live.abs_diff(sample.payload)).min();
+        assert!(least.unwrap() <= 128 * 107, "{sample:?}: {least:?}");
+        count += 1;
+    }
+    assert!(count > 200);
+    // There are far fewer turns than operations, although the threads alternate.
+    let turns = plan.mapped.turns(process).len();
+    assert!(turns < payloads.len() / 16, "{turns} of {}", payloads.len());
+}
+
+#[test]
+fn an_object_is_made_in_a_turn_before_the_one_that_takes_it() {
+    // No part of the recording ends among its last operations.
+    let before = (0..1000).flat_map(|n| [malloc(2 * n, 16, 8), free(2 * n + 1, 16)]);
+    let mut own: Vec<_> = before.collect();
+    own.extend([
+        malloc(2001, 0x1000, 8),
+        malloc(2004, 0x2000, 8),
+        free(2009, 0x3000),
+    ]);
+    let other = vec![
+        free(2002, 0x1000),
+        malloc(2003, 0x3000, 8),
+        free(2005, 0x2000),
+    ];
+    let plan = threads(vec![(0, own), (1, other)]);
+    let process = &plan.mapped.plan.processes[0];
+    let turns = plan.mapped.turns(process).iter();
+    let turns: Vec<_> = turns.map(|turn| (turn.thread, turn.count)).collect();
+    // Only the object at 0x3000 needs a change from the other thread back to the first.
+    let last: Vec<_> = turns[turns.len() - 3..].to_vec();
+    assert_eq!((last[0].0, &last[1..]), (0, &[(1, 3), (0, 1)][..]));
+    payloads(&plan.mapped, process);
+}
+
+#[test]
+fn each_part_of_a_recording_is_a_plan() {
+    let family = [
+        Sketch {
+            blocks: neighbours(6, 300),
+            ..Sketch::default()
+        },
+        Sketch {
+            pid: 200,
+            parent: 100,
+            forked: true,
+            birth: 9_000,
+            blocks: vec![(
+                0,
+                (0..900)
+                    .map(|n| malloc(9_001 + n, 16 + 16 * n, 8))
+                    .collect(),
+            )],
+            ..Sketch::default()
+        },
+    ];
+    let planned = plan(&family);
+    let (whole, folder) = (&planned.mapped.plan, planned._folder.path());
+    assert_eq!(whole.replayed, whole.summary.operations);
+    assert_eq!(whole.part_of(whole.replayed), None);
+    assert!(whole.parts.len() > 20 && whole.parts.is_sorted());
+    for part in 0..whole.parts.len() {
+        let cut = planned.mapped.part(part);
+        assert_eq!(whole.part_of(cut.replayed), Some(part));
+        assert_eq!(cut.part_of(cut.replayed), None);
+        cut.write(folder).unwrap();
+        let cut = MappedPlan::open(folder).unwrap();
+        let counts = |process: &ProcessPlan| {
+            let ops = process.threads.iter().map(|thread| thread.ops.count);
+            (ops.sum::<u64>(), process.operations)
+        };
+        let mut sum = 0;
+        for process in &cut.plan.processes {
+            let (ops, operations) = counts(process);
+            assert_eq!(ops, operations);
+            sum += ops;
+            if process.threads.len() > 1 {
+                assert_eq!(payloads(&cut, process).len() as u64, ops);
+            }
+            for thread in &process.threads {
+                assert!(cut
+                    .checkpoints(thread)
+                    .iter()
+                    .all(|one| one.at < thread.ops.count));
+                assert!(thread.samples.iter().all(|one| one.at <= thread.ops.count));
+            }
+        }
+        assert_eq!(sum, cut.plan.replayed, "part {part}");
+    }
 }

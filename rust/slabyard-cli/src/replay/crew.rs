@@ -10,12 +10,16 @@
 //! in the program have ended here. So there are never more threads at a time than in the program. A
 //! thread ends with its last operation. The allocator's work at the beginning and end of a thread
 //! is part of the measured time.
+//!
+//! A crew with a [`Baton`] runs its threads one at a time, in the recorded order: at each moment as
+//! many objects are live as in the program. Then time says nothing, and memory everything.
 
 use super::caches::Caches;
 use super::clock;
 use super::memory::{Resident, Shared};
 use super::mode::Mode;
 use super::thread::{Patience, Player};
+use super::turns::Baton;
 use crate::plan::{MappedPlan, Op, OpKind, ProcessPlan, Sample, ThreadPlan, WINDOW};
 use anyhow::Result;
 use slabyard_peers::{Allocator, ThreadGuard};
@@ -63,6 +67,11 @@ impl Progress {
     /// before.
     fn say(&self, thread: usize, order: u64) {
         self.places[thread].0.store(order, Ordering::Release);
+    }
+
+    /// Notes that all operations before this one are done.
+    fn all_before(&self, order: u64) {
+        self.floor.fetch_max(order, Ordering::AcqRel);
     }
 
     fn is_near(&self, order: u64) -> bool {
@@ -155,6 +164,8 @@ pub struct Crew<'a> {
     pub caches: Option<Caches>,
     pub slots: &'a Shared<AtomicU64>,
     pub progress: Progress,
+    /// If threads run one at a time.
+    pub baton: Option<Baton<'a>>,
     /// Whether samples of memory are taken.
     pub sampling: bool,
 }
@@ -221,7 +232,9 @@ impl Crew<'_> {
     /// CPU time that this waiting took.
     fn run_others<M: Mode + Send>(&self, modes: &impl Modes<M>) -> (Vec<Result<Done<M>>>, u64) {
         let threads = &self.process.threads;
-        let mut by_begin: Vec<usize> = (1..threads.len()).collect();
+        let mut by_begin: Vec<usize> = (1..threads.len())
+            .filter(|&thread| threads[thread].ops.count > 0)
+            .collect();
         let mut by_end = by_begin.clone();
         by_begin.sort_by_key(|&thread| threads[thread].begins);
         by_end.sort_by_key(|&thread| threads[thread].ends);
@@ -291,7 +304,13 @@ impl Crew<'_> {
         mut sample: impl FnMut(&Sample),
     ) {
         let ops = self.plan.ops(thread);
-        let mut checkpoints = self.plan.checkpoints(thread).iter().peekable();
+        let mut turn_ends = 0;
+        // In turns, no thread can be ahead of another.
+        let checkpoints = match self.baton {
+            Some(_) => &[],
+            None => self.plan.checkpoints(thread),
+        };
+        let mut checkpoints = checkpoints.iter().peekable();
         let wanted = if self.sampling {
             &thread.samples[..]
         } else {
@@ -300,6 +319,11 @@ impl Crew<'_> {
         let mut samples = wanted.iter().peekable();
         let mut at = 0;
         while at < ops.len() {
+            if let Some(baton) = self.baton.as_ref().filter(|_| turn_ends == at) {
+                turn_ends += baton
+                    .wait(number)
+                    .map_or(ops.len() - at, |count| count as usize);
+            }
             if let Some(checkpoint) = checkpoints.next_if(|next| next.at == at as u64) {
                 self.pass(number, checkpoint.order, &mut player.patience);
             }
@@ -308,10 +332,16 @@ impl Crew<'_> {
             }
             let next_checkpoint = checkpoints.peek().map_or(u64::MAX, |next| next.at);
             let next_sample = samples.peek().map_or(u64::MAX, |next| next.at);
-            let until = (next_checkpoint.min(next_sample) as usize).min(ops.len());
+            let mut until = (next_checkpoint.min(next_sample) as usize).min(ops.len());
+            if self.baton.is_some() {
+                until = until.min(turn_ends);
+            }
             // SAFETY: the operations are the plan's, in its order, and the crew made enough slots.
             unsafe { player.play(&ops[at..until]) };
             at = until;
+            if let Some(baton) = self.baton.as_ref().filter(|_| turn_ends == at) {
+                self.progress.all_before(baton.pass());
+            }
         }
         samples.for_each(sample);
     }

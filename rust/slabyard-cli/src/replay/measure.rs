@@ -1,32 +1,26 @@
-//! Starts workers on all allocators in turn, and computes figures from their results.
+//! Has all allocators race, and computes figures from the results of their workers.
 
+use super::budget::Effort;
+use super::foretell::{Curve, Foretold, OnGlibc, Program};
 use super::histogram::Histogram;
 use super::mode::{CALLS, SIZES};
-use super::worker::{Pass, ProcessResult};
+use super::race::{self, Runs};
+use super::worker::ProcessResult;
 use crate::allocators::{self, NOTHING};
-use crate::plan::Plan;
-use crate::preload::options;
-use crate::signals::end_with_parent;
+use crate::plan::{MappedPlan, Plan, ROUND_BYTES};
+use crate::preload::serving::GLIBC;
 use crate::ui;
 use anyhow::{bail, Context, Result};
-use indicatif::ProgressBar;
 use serde::Serialize;
 use slabyard_certainty::{self as certainty, Interval};
 use slabyard_peers::Allocator;
-use std::ffi::OsString;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The maximum number of points of a curve.
 const CURVE_POINTS: usize = 320;
 /// tcmalloc, which lacks its per-CPU caches here because it is linked statically.
 pub const TCMALLOC: &str = "tcmalloc";
-/// The number of runs of the passes for single calls and for memory. More would not change the
-/// result.
-const DETAIL_REPEATS: usize = 3;
-
 /// One value for each run, with their median and their mean.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Figure {
@@ -128,6 +122,8 @@ pub struct Measured {
     /// After the call that gives memory back to the system.
     pub purged_resident: Figure,
     pub has_purge: bool,
+    /// The peak of the whole program, if it can be foretold.
+    pub program_peak: Option<Foretold>,
     /// (operation, bytes).
     pub resident: Vec<(u64, i64)>,
     pub refused: u64,
@@ -140,9 +136,9 @@ pub struct Options {
     pub allocators: Vec<&'static Allocator>,
     pub repeats: usize,
     pub verify: bool,
-    /// Rounds are added until all ratios are known to this fraction...
+    /// Rounds are added until all ratios are known to this fraction.
     pub precision: Option<f64>,
-    /// ... or until this time has passed.
+    /// The time for all of it.
     pub within: Duration,
 }
 
@@ -150,6 +146,14 @@ pub struct Options {
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Measurement {
     pub repeats: usize,
+    /// The number of operations that were replayed: those of the recording, or of its first part.
+    pub operations: u64,
+    /// What there was no time for, in sentences.
+    pub left_out: Vec<String>,
+    /// The program on glibc, where the peak on other allocators is foretold; otherwise the reason
+    /// why it is not.
+    pub program: Option<OnGlibc>,
+    pub not_foretold: Option<&'static str>,
     /// The CPU time per operation of a replay on the allocator that does nothing.
     pub replay_ns: Figure,
     /// The precision of the least certain ratio, as a fraction; `None` if a ratio is unknown.
@@ -161,48 +165,39 @@ pub struct Measurement {
     pub allocators: Vec<Measured>,
 }
 
-/// The results of one allocator so far.
-#[derive(Default)]
-struct Runs {
-    speed: Vec<Vec<ProcessResult>>,
-    latency: Vec<Vec<ProcessResult>>,
-    memory: Vec<Vec<ProcessResult>>,
-    verify: Option<Vec<ProcessResult>>,
-    failure: Option<String>,
-}
-
-/// Runs all passes. Within a pass, each round runs all allocators.
-pub fn measure(plan: &Plan, folder: &Path, options: &Options) -> Result<Measurement> {
+/// Replays the plan in `folder` on all allocators.
+pub fn measure(folder: &Path, options: &Options) -> Result<Measurement> {
+    let whole = MappedPlan::open(folder)?;
     let nothing = allocators::find(NOTHING).context("the allocator that does nothing")?;
     let mut everyone = options.allocators.clone();
     everyone.push(nothing);
-    let mut runs: Vec<Runs> = everyone.iter().map(|_| Runs::default()).collect();
-    let schedule = schedule(everyone.len(), options);
-    let bar = ui::bar("replaying", schedule.len() as u64);
-    let start = Instant::now();
-    for (pass, index) in schedule {
-        run_one(folder, everyone[index], pass, &mut runs[index], &bar);
-    }
-    while options
-        .precision
-        .is_some_and(|wanted| !is_precise(&runs, wanted))
-        && start.elapsed() < options.within
-    {
-        let round = runs[everyone.len() - 1].speed.len();
-        bar.inc_length(everyone.len() as u64);
-        for index in (0..everyone.len()).map(|index| (index + round) % everyone.len()) {
-            run_one(folder, everyone[index], Pass::Speed, &mut runs[index], &bar);
-        }
-    }
-    bar.finish_and_clear();
+    let is_enough = |runs: &[Runs]| {
+        let wanted = options.precision;
+        wanted.is_none_or(|wanted| is_precise(runs, wanted))
+    };
+    let wanted = race::Wanted {
+        everyone,
+        effort: Effort {
+            rounds: options.repeats,
+            verify: options.verify,
+            operations: whole.plan.replayed,
+        },
+        within: options.within,
+        is_enough: &is_enough,
+    };
+    let raced = race::run(&whole, folder, &wanted)?;
+    let (plan, mut runs) = (&raced.plan, raced.runs);
     let floor = runs.pop().unwrap_or_default();
     if let Some(failure) = floor.failure {
         bail!("the replay itself does not work: {failure}");
     }
+    let curves: Vec<_> = runs.iter().map(|runs| curves_of(plan, runs)).collect();
     let figures = options.allocators.iter().zip(runs);
     let mut measurement = Measurement {
         repeats: floor.speed.len(),
-        replay_ns: Figure::of(floor.times()),
+        operations: plan.replayed,
+        left_out: raced.left_out,
+        replay_ns: Figure::of(times(&floor)),
         wanted_precision: options.precision,
         allocators: figures
             .map(|(allocator, runs)| summarise(plan, allocator, runs, &floor))
@@ -212,7 +207,38 @@ pub fn measure(plan: &Plan, folder: &Path, options: &Options) -> Result<Measurem
     rank(&mut measurement.allocators);
     measurement.precision = precision(&measurement.allocators);
     measurement.busy = busy(plan, &measurement);
+    foretell(plan, &curves, &mut measurement);
     Ok(measurement)
+}
+
+/// The memory of all processes in each run.
+fn curves_of(plan: &Plan, runs: &Runs) -> Vec<Curve> {
+    let runs = runs.memory.iter();
+    runs.map(|results| combined_curve(plan, results)).collect()
+}
+
+/// Foretells the program's peak on each allocator. `curves` are those of all allocators.
+fn foretell(plan: &Plan, curves: &[Vec<Curve>], measurement: &mut Measurement) {
+    let all = &mut measurement.allocators;
+    let summary = &plan.summary;
+    let glibc = all.iter().position(|one| one.name == GLIBC);
+    let glibc = glibc.filter(|&index| all[index].failure.is_none() && !curves[index].is_empty());
+    measurement.not_foretold = match glibc {
+        None => Some("glibc was not measured"),
+        _ if summary.replay_threads < summary.threads => {
+            Some("the program has more threads at a time than are replayed")
+        }
+        _ if plan.replayed < summary.operations => Some("only a part was replayed"),
+        Some(_) => None,
+    };
+    if let (Some(glibc), None) = (glibc, measurement.not_foretold) {
+        let program = Program::of(summary, &curves[glibc]);
+        measurement.program = Some(program.on_glibc);
+        for (one, curves) in all.iter_mut().zip(curves) {
+            let good = one.failure.is_none() && !curves.is_empty();
+            one.program_peak = good.then(|| program.on(&one.name, curves));
+        }
+    }
 }
 
 /// Sets the ranks, and the ratios to the fastest.
@@ -292,119 +318,9 @@ fn busy(plan: &Plan, measurement: &Measurement) -> Option<String> {
     })
 }
 
-/// The order of all runs. The last of `count` allocators does nothing, and only its speed counts.
-/// Each round begins with another allocator, so that none is always first.
-fn schedule(count: usize, options: &Options) -> Vec<(Pass, usize)> {
-    let real = count - 1;
-    let mut schedule = Vec::new();
-    if options.verify {
-        schedule.extend((0..real).map(|index| (Pass::Verify, index)));
-    }
-    let mut rounds = |pass, rounds, among: usize| {
-        for round in 0..rounds {
-            schedule.extend((0..among).map(|index| (pass, (index + round) % among)));
-        }
-    };
-    rounds(Pass::Speed, options.repeats, count);
-    rounds(Pass::Latency, options.repeats.min(DETAIL_REPEATS), real);
-    rounds(Pass::Memory, options.repeats.min(DETAIL_REPEATS), real);
-    schedule
-}
-
-fn run_one(folder: &Path, allocator: &Allocator, pass: Pass, runs: &mut Runs, bar: &ProgressBar) {
-    bar.set_message(format!("{} on {}", pass_name(pass), allocator.name));
-    if runs.failure.is_none() {
-        match run_worker(folder, allocator.name, pass) {
-            Ok(results) => runs.add(pass, results),
-            Err(error) => runs.failure = Some(format!("{error:#}")),
-        }
-    }
-    bar.inc(1);
-}
-
-fn pass_name(pass: Pass) -> &'static str {
-    match pass {
-        Pass::Speed => "speed",
-        Pass::Latency => "single calls",
-        Pass::Memory => "memory",
-        Pass::Verify => "contents",
-    }
-}
-
-/// The command that runs `tool` as a worker in an environment whose SLABYARD is `options`. The worker
-/// does not get the option `tools`, which is for the recorded program only: with `tools=malloc`
-/// Slabyard's rows would be those of `malloc`, with more work for each call.
-fn worker_command(tool: &Path, options: Option<OsString>) -> Command {
-    let mut worker = Command::new(tool);
-    worker.arg("worker").env_remove("LD_PRELOAD");
-    match options::without("tools", options) {
-        Some(options) => worker.env("SLABYARD", options),
-        None => worker.env_remove("SLABYARD"),
-    };
-    worker
-}
-
-fn run_worker(folder: &Path, allocator: &str, pass: Pass) -> Result<Vec<ProcessResult>> {
-    let tool = std::env::current_exe().context("cannot find this program again")?;
-    let mut worker = worker_command(&tool, std::env::var_os("SLABYARD"));
-    let parent = std::process::id();
-    // SAFETY: the closure calls only functions that may be called between fork and exec.
-    unsafe {
-        worker.pre_exec(move || {
-            end_with_parent(parent);
-            Ok(())
-        });
-    }
-    let output = worker
-        .arg(folder)
-        .args([allocator, pass.name()])
-        .stdin(Stdio::null())
-        .stderr(Stdio::piped())
-        .output()
-        .context("cannot start a worker")?;
-    if !output.status.success() {
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        let last = complaint
-            .lines()
-            .last()
-            .unwrap_or("")
-            .trim_start_matches("slabyard: ");
-        bail!(
-            "{}",
-            if last.is_empty() {
-                output.status.to_string()
-            } else {
-                last.to_string()
-            }
-        );
-    }
-    serde_json::from_slice(&output.stdout).context("a worker's answer cannot be read")
-}
-
-impl Runs {
-    /// The CPU time per operation of each round.
-    fn times(&self) -> Vec<f64> {
-        per_operation(&self.speed, |result| result.cpu_ns as f64)
-    }
-
-    fn add(&mut self, pass: Pass, results: Vec<ProcessResult>) {
-        match pass {
-            Pass::Speed => self.speed.push(results),
-            Pass::Latency => self.latency.push(results),
-            Pass::Memory => self.memory.push(results),
-            Pass::Verify => {
-                let wrong = results.iter().find(|result| result.wrong > 0);
-                self.failure = wrong.map(|result| {
-                    let first = result.first_wrong.as_deref().unwrap_or("?");
-                    format!(
-                        "{} of {} objects were wrong: {first}",
-                        result.wrong, result.checked
-                    )
-                });
-                self.verify = Some(results);
-            }
-        }
-    }
+/// The CPU time per operation of each round.
+fn times(runs: &Runs) -> Vec<f64> {
+    per_operation(&runs.speed, |result| result.cpu_ns as f64)
 }
 
 /// One figure for each run: the sum over all processes, per operation.
@@ -418,10 +334,10 @@ fn per_operation(runs: &[Vec<ProcessResult>], value: impl Fn(&ProcessResult) -> 
 
 /// The times of an allocator: in each round, the time less that of the allocator that does nothing.
 fn times_of(runs: &Runs, floor: &Runs) -> Measured {
-    let gross = runs.times();
+    let gross = times(runs);
     let net = gross
         .iter()
-        .zip(floor.times())
+        .zip(times(floor))
         .map(|(gross, floor)| gross - floor);
     Measured {
         ns_per_op: Figure::of(net.collect()),
@@ -493,9 +409,8 @@ fn calls_ns(runs: &[Vec<ProcessResult>], ns_per_tick: f64) -> Vec<Vec<f64>> {
 /// The free memory that glibc's malloc may find in pages with objects of this tool.
 const OWN_PIECES: i64 = 64 << 10;
 
-/// The reason if a peak cannot be true because it is below the live and written memory. With
-/// several threads, which are not exactly in step with the recording, half of that memory is
-/// enough.
+/// The reason if a peak cannot be true because it is below the live and written memory. Several
+/// threads are in step with the recording up to a round.
 fn too_little(plan: &Plan, results: &[ProcessResult]) -> Option<String> {
     let short = plan
         .processes
@@ -504,7 +419,7 @@ fn too_little(plan: &Plan, results: &[ProcessResult]) -> Option<String> {
         .find(|(process, result)| {
             let (seen, sure) = (peak(&result.resident), process.sure_peak());
             let due = if process.threads.len() > 1 {
-                sure / 2
+                sure.saturating_sub(2 * ROUND_BYTES)
             } else {
                 sure
             };
@@ -544,14 +459,14 @@ fn add_memory(measured: &mut Measured, plan: &Plan, runs: &[Vec<ProcessResult>])
     let median = measured.peak_resident.median;
     let distance = |index: &usize| (peaks[*index] as f64 - median).abs() as u64;
     if let Some(typical) = (0..curves.len()).min_by_key(distance) {
-        measured.resident = thin_out(&curves[typical], plan.summary.operations);
+        measured.resident = thin_out(&curves[typical], plan.replayed);
     }
 }
 
 /// The memory of all processes together at each sample of any process. The first process counts to
 /// the end, another one until its last operation.
 fn combined_curve(plan: &Plan, results: &[ProcessResult]) -> Vec<(u64, i64)> {
-    let end = plan.summary.operations;
+    let end = plan.replayed;
     let mut steps: Vec<(u64, i64)> = Vec::new();
     for (index, (process, result)) in plan.processes.iter().zip(results).enumerate() {
         let mut points = result.resident.clone();
@@ -756,8 +671,8 @@ mod tests {
             why.contains("16.0 KiB at the peak of prog, where 600 KiB were live"),
             "{why}"
         );
-        assert_eq!(refused(2, 400 << 10), None);
-        assert!(refused(2, 16 << 10).is_some());
+        assert_eq!(refused(2, 420 << 10), None);
+        assert!(refused(2, 300 << 10).is_some());
     }
 
     #[test]
@@ -788,38 +703,5 @@ mod tests {
         );
         let memory = (measured.peak_resident.mean, measured.final_resident.mean);
         assert_eq!(memory, (-4096.0, -8192.0));
-    }
-
-    #[test]
-    fn a_worker_gets_the_options_except_tools() {
-        let setting = |options: Option<&str>| {
-            let command = worker_command(Path::new("tool"), options.map(OsString::from));
-            let mut changes = command.get_envs().filter(|(name, _)| *name == "SLABYARD");
-            let (_, value) = changes.next().expect("SLABYARD is set or removed");
-            value.map(|value| value.to_str().unwrap().to_string())
-        };
-        assert_eq!(setting(None), None);
-        assert_eq!(setting(Some("tools=malloc")), None);
-        assert_eq!(
-            setting(Some("decay=off, tools=malloc,limit=1G")).as_deref(),
-            Some("decay=off,limit=1G")
-        );
-    }
-
-    #[test]
-    fn every_round_begins_with_another() {
-        let options = Options {
-            allocators: Vec::new(),
-            repeats: 3,
-            verify: false,
-            precision: None,
-            within: Duration::ZERO,
-        };
-        let schedule = schedule(4, &options);
-        let firsts: Vec<_> = schedule[..12].chunks(4).map(|round| round[0].1).collect();
-        assert_eq!(firsts, [0, 1, 2]);
-        assert!(schedule
-            .iter()
-            .all(|&(pass, index)| pass == Pass::Speed || index < 3));
     }
 }

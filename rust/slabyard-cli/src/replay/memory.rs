@@ -100,13 +100,14 @@ pub struct Wheel {
 unsafe impl Send for Wheel {}
 unsafe impl Sync for Wheel {}
 
-/// The size of the memory that the range repeats.
+/// The size of the memory that a longer range repeats.
 const WHEEL_BYTES: usize = 64 << 20;
 
 impl Wheel {
     pub fn new(bytes: usize) -> Result<Self> {
-        let rounds = bytes.div_ceil(WHEEL_BYTES).max(1);
-        let bytes = rounds * WHEEL_BYTES;
+        let piece = bytes.clamp(1, WHEEL_BYTES).next_multiple_of(4096);
+        let rounds = bytes.div_ceil(piece).max(1);
+        let bytes = rounds * piece;
         // SAFETY: a name that ends in NUL.
         let fd = unsafe { libc::memfd_create(c"slabyard".as_ptr(), libc::MFD_CLOEXEC) };
         if fd < 0 {
@@ -114,22 +115,23 @@ impl Wheel {
         }
         // SAFETY: the descriptor was just created and has no other owner.
         let file = unsafe { File::from_raw_fd(fd) };
-        file.set_len(WHEEL_BYTES as u64)?;
+        file.set_len(piece as u64)?;
         let start = map(std::ptr::null_mut(), bytes, None)?;
         let wheel = Wheel {
             start: start.cast(),
             bytes,
         };
         for round in 0..rounds {
-            map(
-                start.wrapping_byte_add(round * WHEEL_BYTES),
-                WHEEL_BYTES,
-                Some(&file),
-            )?;
+            map(start.wrapping_byte_add(round * piece), piece, Some(&file))?;
         }
-        // SAFETY: the range was just mapped.
-        unsafe { populate(start, bytes)? };
+        wheel.populate()?;
         Ok(wheel)
+    }
+
+    /// Maps all of it in this process.
+    pub fn populate(&self) -> Result<()> {
+        // SAFETY: the range is mapped, and contents stay as they are.
+        unsafe { populate(self.start.cast(), self.bytes) }
     }
 
     pub fn as_ptr(&self) -> *mut u8 {

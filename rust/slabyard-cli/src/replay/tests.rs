@@ -5,8 +5,9 @@ use super::clock;
 use super::crew::{Crew, Progress};
 use super::memory::Shared;
 use super::mode::Verify;
+use super::turns::Baton;
 use crate::allocators;
-use crate::plan::{merge::make_plan, MappedPlan};
+use crate::plan::{merge::make_folded_plan, MappedPlan};
 use crate::recording::tests::{at, file_of, free, malloc, Sketch};
 use crate::recording::{Operation, Record, Recording, Strictness};
 use core::ffi::c_void;
@@ -14,13 +15,17 @@ use slabyard_peers::Allocator;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 fn planned(blocks: Vec<(u32, Vec<Record>)>) -> (MappedPlan, tempfile::TempDir) {
+    folded(blocks, usize::MAX)
+}
+
+fn folded(blocks: Vec<(u32, Vec<Record>)>, at_a_time: usize) -> (MappedPlan, tempfile::TempDir) {
     let file = file_of(&[Sketch {
         blocks,
         ..Sketch::default()
     }]);
     let recording = Recording::from_bytes(file, Strictness::Whole).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    make_plan(&recording, folder.path(), &mut |_| ()).unwrap();
+    make_folded_plan(&recording, folder.path(), at_a_time, &mut |_| ()).unwrap();
     (MappedPlan::open(folder.path()).unwrap(), folder)
 }
 
@@ -33,6 +38,11 @@ struct Verified {
 }
 
 fn verify(plan: &MappedPlan, allocator: &Allocator) -> Verified {
+    verify_at(plan, allocator, false)
+}
+
+/// `turns`: one thread at a time, in the recorded order.
+fn verify_at(plan: &MappedPlan, allocator: &Allocator, turns: bool) -> Verified {
     let process = &plan.plan.processes[0];
     let slots = Shared::<AtomicU64>::new(process.slots as usize).unwrap();
     let sizes = Shared::<AtomicU64>::new(process.slots as usize).unwrap();
@@ -43,6 +53,7 @@ fn verify(plan: &MappedPlan, allocator: &Allocator) -> Verified {
         caches: Caches::of(allocator, &plan.plan.summary.hot).unwrap(),
         slots: &slots,
         progress: Progress::new(&process.threads),
+        baton: turns.then(|| Baton::new(plan.turns(process), process.threads.len())),
         sampling: false,
     };
     let (done, cpu_ns) = crew.run(&|_| Ok(Verify::new(sizes.as_slice()))).unwrap();
@@ -120,6 +131,18 @@ fn objects_that_wander_between_threads_keep_their_contents_on_every_allocator() 
 }
 
 #[test]
+fn folded_threads_and_threads_in_turns_keep_all_contents_too() {
+    let glibc = slabyard_peers::find("glibc").unwrap();
+    for (at_a_time, turns) in [(3, false), (3, true), (usize::MAX, true)] {
+        let (plan, _folder) = folded(ring(40, 300), at_a_time);
+        assert_eq!(plan.plan.processes[0].threads.len(), at_a_time.min(39) + 1);
+        let seen = verify_at(&plan, glibc, turns);
+        assert!(seen.checked >= 12_000 - 1, "{at_a_time}: {}", seen.checked);
+        assert_eq!((seen.wrong, seen.refused), (0, 0), "{at_a_time}, {turns}");
+    }
+}
+
+#[test]
 fn threads_that_begin_late_or_do_little_do_not_stop_the_others() {
     let mut blocks = ring(2, 5_000);
     blocks.push((2, vec![malloc(3, 0x10, 8), free(99_000, 0x10)]));
@@ -132,9 +155,11 @@ fn threads_that_begin_late_or_do_little_do_not_stop_the_others() {
         ));
     }
     let (plan, _folder) = planned(blocks);
-    let seen = verify(&plan, slabyard_peers::find("glibc").unwrap());
-    assert!(seen.checked >= 10_000);
-    assert_eq!(seen.wrong, 0);
+    for turns in [false, true] {
+        let seen = verify_at(&plan, slabyard_peers::find("glibc").unwrap(), turns);
+        assert!(seen.checked >= 10_000);
+        assert_eq!(seen.wrong, 0);
+    }
 }
 
 static LIVING: AtomicU64 = AtomicU64::new(0);

@@ -11,6 +11,7 @@ use super::histogram::Histogram;
 use super::memory::{Resident, Shared};
 use super::mode::{Call, Mode, Timed, Touch, Verify, CALLS, SIZES};
 use super::startup;
+use super::turns::Baton;
 use crate::allocators::{self, NOTHING};
 use crate::plan::{MappedPlan, ProcessPlan};
 use crate::signals::end_with_parent;
@@ -80,6 +81,9 @@ pub struct ProcessResult {
 pub fn main(folder: &Path, allocator: &str, pass: Pass) -> Result<()> {
     let plan = MappedPlan::open(folder)?;
     let allocator = allocators::find(allocator).context("no such allocator")?;
+    if allocator.name == NOTHING {
+        allocators::prepare_nothing(plan.plan.largest)?;
+    }
     let mut results = Vec::new();
     for process in &plan.plan.processes {
         results.push(in_a_fork(&plan, process, allocator, pass)?);
@@ -182,6 +186,8 @@ fn run(
         caches: Caches::of(allocator, &plan.plan.summary.hot)?,
         slots: &slots,
         progress: Progress::new(&process.threads),
+        baton: (pass == Pass::Memory && process.threads.len() > 1)
+            .then(|| Baton::new(plan.turns(process), process.threads.len())),
         sampling: pass == Pass::Memory,
     };
     match pass {

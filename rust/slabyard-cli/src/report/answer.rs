@@ -2,12 +2,16 @@
 //!
 //! A replay knows the calls of malloc alone. So the sentence is on the allocations, not on the
 //! program: what a program gains also depends on where its objects lie when it uses them, which only
-//! a run of the program shows ([`crate::real`]). Another sentence names the calls and sizes that the
-//! difference comes from.
+//! a run of the program shows ([`crate::real`]). If it was not run, another sentence says how far the
+//! program may be from its allocations ([`super::model`]), and a third one foretells the program's
+//! peak memory ([`crate::replay::foretell`]). The last sentence names the calls and sizes that the
+//! difference comes from, if their times explain it.
 
+use super::model::Model;
 use crate::plan::Summary;
 use crate::preload::serving::GLIBC;
 use crate::real::RealRuns;
+use crate::replay::foretell::{Foretold, OnGlibc};
 use crate::replay::measure::{Measured, Measurement};
 use crate::ui::{grouped, round_bytes};
 use serde::Serialize;
@@ -19,14 +23,14 @@ const KINDS: [&str; 3] = ["allocations", "frees", "reallocs"];
 const SIZES_NAMED: usize = 3;
 const WORTH_NAMING: f64 = 0.05;
 
+/// The program's own memory is named if it is at least this part of its peak.
+const OWN_NAMED: f64 = 0.2;
+
 const MIB: f64 = 1048576.0;
 
-/// How far the gain of a program was from that of its replayed allocations, in programs that were
-/// measured both ways (docs/compare.md: how true the predictions are).
-const MODEL_ERROR: &str = "A replay sees the calls alone, not what the places of objects cost the \
-    program between its calls. In programs that were measured both ways, the program itself gained \
-    0.5 to 5 times as much time, nearly always in the same direction, and its peak differed by a few \
-    MiB. `slabyard compare -- PROGRAM` also runs the program on each allocator.";
+/// The times of single calls explain the difference if their sum is at most this many times as
+/// large, and not smaller by more than this factor.
+const EXPLAINS: f64 = 3.0;
 
 /// Figures of the program itself.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -50,8 +54,20 @@ impl Program {
 pub struct Answer {
     pub sentence: String,
     pub origin: String,
-    /// How far the program itself may be from this.
-    pub model_error: &'static str,
+    /// How far the program itself may be from this, in words and figures.
+    pub model_error: String,
+    pub model: Model,
+    /// The bounds of the difference in the program's CPU time, in milliseconds.
+    pub program_interval_ms: Option<Interval>,
+    /// The program's peak memory, in words and figures, if it can be foretold.
+    pub memory_sentence: String,
+    pub foretold: Option<Foretold>,
+    #[serde(skip)]
+    on_glibc: Option<OnGlibc>,
+    #[serde(skip)]
+    not_foretold: Option<&'static str>,
+    /// If only the first part was replayed: its operations, and all.
+    part: Option<(u64, u64)>,
     /// The difference in CPU time over the whole program, in milliseconds.
     pub time_ms: f64,
     pub time_interval_ms: Option<Interval>,
@@ -78,21 +94,29 @@ pub fn of(
         all.find(|one| one.name == name && one.failure.is_none())
     };
     let (ours, theirs) = (find("slabyard")?, find("glibc")?);
-    let ms = summary.operations as f64 / 1e6;
+    let ms = measurement.operations as f64 / 1e6;
+    let is_part = measurement.operations < summary.operations;
     let (our_runs, their_runs) = (&ours.ns_per_op.runs, &theirs.ns_per_op.runs);
-    let interval = certainty::of_difference(our_runs, their_runs);
-    let recorded = summary.seconds > 0.0 && summary.threads == 1;
+    let interval = certainty::of_difference(our_runs, their_runs).map(|interval| Interval {
+        low: interval.low * ms,
+        high: interval.high * ms,
+    });
+    let recorded = summary.seconds > 0.0 && summary.threads == 1 && !is_part;
+    let recorded_ms = recorded.then_some(summary.seconds * 1e3);
+    let model = Model::of(summary, recorded_ms.is_some());
     let peaks = (&ours.peak_resident, &theirs.peak_resident);
     let known = peaks.0.mean > 0.0 && peaks.1.mean > 0.0;
     let mut answer = Answer {
         time_ms: (ours.ns_per_op.mean - theirs.ns_per_op.mean) * ms,
-        time_interval_ms: interval.map(|interval| Interval {
-            low: interval.low * ms,
-            high: interval.high * ms,
-        }),
-        recorded_ms: recorded.then_some(summary.seconds * 1e3),
+        time_interval_ms: interval,
+        recorded_ms,
         program,
-        model_error: MODEL_ERROR,
+        program_interval_ms: interval.map(|interval| model.program(interval, recorded_ms)),
+        model,
+        foretold: ours.program_peak,
+        on_glibc: measurement.program,
+        not_foretold: measurement.not_foretold,
+        part: is_part.then_some((measurement.operations, summary.operations)),
         memory_bytes: known.then_some(peaks.0.mean - peaks.1.mean),
         memory_interval_bytes: certainty::of_difference(&peaks.0.runs, &peaks.1.runs),
         by_kind: by_kind(ours, theirs),
@@ -100,6 +124,8 @@ pub fn of(
         ..Answer::default()
     };
     answer.sentence = answer.sentence();
+    answer.model_error = answer.model_error();
+    answer.memory_sentence = answer.memory_sentence();
     answer.origin = answer.origin();
     Some(answer)
 }
@@ -166,8 +192,16 @@ fn direction(difference: f64) -> &'static str {
 
 impl Answer {
     fn sentence(&self) -> String {
-        let mut text = format!("Replayed alone, the allocations take {}", self.time_words());
-        if let Some(words) = self.memory_words() {
+        let what = match self.part {
+            Some((some, all)) => {
+                let (some, all) = (grouped(some), grouped(all));
+                format!("the first {some} of {all} operations")
+            }
+            None => "the allocations".to_string(),
+        };
+        let mut text = format!("Replayed alone, {what} take {}", self.time_words());
+        let words = self.memory_words();
+        if let Some(words) = words.filter(|_| self.program.is_some() || self.foretold.is_none()) {
             text += &format!(", and {words}");
         }
         text + "."
@@ -217,22 +251,174 @@ impl Answer {
         }
     }
 
+    /// The sentences of a replay alone.
+    pub fn of_replay(&self) -> Vec<String> {
+        let all = [&self.sentence, &self.memory_sentence, &self.model_error];
+        all.into_iter()
+            .filter(|words| !words.is_empty())
+            .cloned()
+            .collect()
+    }
+
+    fn model_error(&self) -> String {
+        let mut text = format!(
+            "A replay sees the calls alone, not what the places of objects cost the program between \
+             its calls. The program itself may {}, as {} did that were measured both ways",
+            self.model.may(if self.time_ms < 0.0 { "gain" } else { "lose" }),
+            self.model.programs()
+        );
+        if let Some(Interval { low, high }) = self.program_interval_ms {
+            let side = |ms: f64| format!("{} ms {}", milliseconds(ms), direction(ms));
+            text += &match low < 0.0 && high > 0.0 {
+                true => format!(": {} to {}", side(low), side(high)),
+                false => {
+                    let (least, most) = if high <= 0.0 {
+                        (high, low)
+                    } else {
+                        (low, high)
+                    };
+                    format!(": {} to {}", milliseconds(least), side(most))
+                }
+            };
+        }
+        text + ". `slabyard compare -- PROGRAM` also runs the program on each allocator."
+    }
+
+    /// A sentence on the peak of the whole program.
+    fn memory_sentence(&self) -> String {
+        if let Some(why) = self.not_foretold {
+            return format!("The program's own peak memory is not foretold, because {why}.");
+        }
+        let (Some(ours), Some(glibc)) = (self.foretold, self.on_glibc) else {
+            return String::new();
+        };
+        let mib = |bytes: f64| format!("{:.1} MiB", bytes.abs() / MIB);
+        let bounds = percents(ours.low, ours.high, glibc.bytes);
+        let own = match glibc.own >= OWN_NAMED * glibc.bytes {
+            true => format!(", of which {} are not malloc's", mib(glibc.own)),
+            false => String::new(),
+        };
+        let kind = if glibc.with_code { "" } else { " anonymous" };
+        format!(
+            "The program's peak{kind} memory is foretold to be {} with Slabyard and {} with glibc{own}: \
+             {bounds}.",
+            mib(ours.bytes),
+            mib(glibc.bytes)
+        )
+    }
+
     /// A sentence on the calls and sizes that the difference comes from. It does not include what
     /// the places of objects cost the program between its calls.
     fn origin(&self) -> String {
         if self.by_kind.is_empty() {
             return String::new();
         }
+        let sum: f64 = self.by_kind.iter().map(|kind| kind.1).sum();
+        match self.explained_by(sum) {
+            Explained::InTime => format!(
+                "By kind of call, each timed alone, so without the waits for memory: {}.{}",
+                worded(&self.by_kind, |ms| format!(
+                    "{} ms {}",
+                    milliseconds(ms),
+                    direction(ms)
+                )),
+                self.sizes(|ms| format!("{} ms {}", milliseconds(ms), direction(ms)))
+            ),
+            Explained::InShares => {
+                let share = |ms: f64| format!("{:.0} %", 100.0 * ms / sum);
+                format!(
+                    "Single calls, each timed alone, add up to {} ms {}, which is far more{}. So only \
+                     their shares are shown. By kind of call: {}.{}",
+                    milliseconds(sum),
+                    direction(sum),
+                    match self.model.has_threads() {
+                        true => ": waits for other threads and for the processor are in them",
+                        false => "",
+                    },
+                    worded(&self.by_kind, share),
+                    self.sizes(share)
+                )
+            }
+            Explained::Not => format!(
+                "Single calls, each timed alone, do not explain this: they add up to {} ms {}.",
+                milliseconds(sum),
+                direction(sum)
+            ),
+        }
+    }
+
+    /// Whether the sum of the times of single calls explains the difference.
+    fn explained_by(&self, sum: f64) -> Explained {
+        let Interval { low, high } = self.time_interval_ms.unwrap_or(Interval {
+            low: self.time_ms,
+            high: self.time_ms,
+        });
+        let most = low.abs().max(high.abs());
+        if low <= 0.0 && high >= 0.0 {
+            // The difference may be zero: the sum must not be clearly larger.
+            return match sum.abs() <= EXPLAINS * most {
+                true => Explained::InTime,
+                false => Explained::Not,
+            };
+        }
+        let least = low.abs().min(high.abs());
+        let same_sign = (sum < 0.0) == (high <= 0.0);
+        let in_one_direction = self
+            .by_kind
+            .iter()
+            .all(|kind| (kind.1 < 0.0) == (sum < 0.0));
+        if !same_sign || sum.abs() < least / EXPLAINS {
+            Explained::Not
+        } else if sum.abs() <= most * EXPLAINS {
+            Explained::InTime
+        } else if in_one_direction {
+            Explained::InShares
+        } else {
+            Explained::Not
+        }
+    }
+
+    fn sizes(&self, words: impl Fn(f64) -> String) -> String {
         let all: f64 = self.by_size.iter().map(|size| size.1.abs()).sum();
         let sizes = self.by_size.iter().take(SIZES_NAMED);
         let worth = sizes.filter(|size| size.1.abs() >= WORTH_NAMING * all);
-        let worded = |(what, ms): &(String, f64)| format!("{what} {}", milliseconds_more(*ms));
-        let kinds: Vec<_> = self.by_kind.iter().map(worded).collect();
-        let sizes: Vec<_> = worth.map(worded).collect();
+        let worth: Vec<_> = worth.cloned().collect();
         format!(
-            "By kind of call, each timed alone, so without the waits for memory: {}. By size, the largest differences: {}.",
-            super::listed(&kinds),
-            super::listed(&sizes)
+            " By size, the largest differences: {}.",
+            worded(&worth, words)
         )
     }
+}
+
+/// The bounds of a difference in per cent of `whole`, such as `2.0 to 3.1 % less`.
+pub fn percents(low: f64, high: f64, whole: f64) -> String {
+    let percent = |bytes: f64| 100.0 * bytes.abs() / whole.max(1.0);
+    let side = |bytes: f64| format!("{:.1} % {}", percent(bytes), direction(bytes));
+    if low < 0.0 && high > 0.0 {
+        return format!("{} to {}", side(low), side(high));
+    }
+    let (least, most) = if high <= 0.0 {
+        (high, low)
+    } else {
+        (low, high)
+    };
+    format!("{:.1} to {}", percent(least), side(most))
+}
+
+/// How the times of single calls explain the difference.
+#[derive(PartialEq)]
+enum Explained {
+    InTime,
+    /// They add up to much more, in the same direction.
+    InShares,
+    Not,
+}
+
+/// Each part with its time in words.
+fn worded(parts: &[(String, f64)], words: impl Fn(f64) -> String) -> String {
+    let all: Vec<_> = parts
+        .iter()
+        .map(|(what, ms)| format!("{what} {}", words(*ms)))
+        .collect();
+    super::listed(&all)
 }

@@ -438,6 +438,19 @@ fn memory_section(page: &mut String, report: &Report) {
         );
     }
     picture(page, |frame| curves::memory(report, frame));
+    let mut rows = vec![["allocator", "peak", "to glibc, 95 %"]
+        .map(str::to_string)
+        .to_vec()];
+    rows.extend(report.foretold().into_iter().map(|row| row.to_vec()));
+    if rows.len() > 1 {
+        page.push_str(
+            "<p class=\"note\">The peak of the whole program on each allocator is foretold: the memory \
+             that it has besides malloc\u{2019}s, from the samples of the recorded run, and the memory of \
+             the replay at the same moment. The interval includes how far programs were from this.</p>\n",
+        );
+        let title = "The program\u{2019}s peak, foretold".to_string();
+        runs_table(page, &runs::Table { title, rows });
+    }
     page.push_str("</section>\n");
 }
 
@@ -604,7 +617,8 @@ fn replay_method(page: &mut String, report: &Report) {
         page,
         "<h3>The replay</h3>\n<ul>\n<li>The program ran once with its own allocator, while its calls were recorded. The \
          same calls were then made on each allocator, in a new process each time: recorded threads \
-         as threads, recorded processes one after the other.</li>\n\
+         as threads (merged, if there are far more than processors), recorded processes one after the \
+         other.</li>\n\
          <li>Objects are touched as a program does: written after allocation (each cache line of \
          the first KiB, then each page), read before they are freed, read if they were requested \
          zeroed, the grown part written after a realloc. Of objects of 64 KiB or more, as many \
@@ -620,7 +634,8 @@ fn replay_method(page: &mut String, report: &Report) {
          times include interrupts and other programs, for all allocators alike.</li>\n\
          <li>Memory is anonymous memory in RAM, less the memory of the replay without the \
          allocator. The memory that an allocator takes when it starts counts as its own, even if \
-         it starts before the program. \u{201c}At the end\u{201d} is the memory after the \
+         it starts before the program. Threads run one at a time for it, in the recorded order. \u{201c}At the \
+         end\u{201d} is the memory after the \
          program\u{2019}s last call; \u{201c}after giving back\u{201d} is the memory after the \
          allocator was asked to return what it can (if it has such a call).</li>\n\
          <li>{verified}</li>\n{left_out}</ul>\n"

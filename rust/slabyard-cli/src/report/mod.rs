@@ -5,12 +5,15 @@ pub mod answer;
 pub mod chart;
 pub mod html;
 pub mod info;
+pub mod model;
 pub mod table;
 
 use crate::caveat::Caveat;
 use crate::machine::Machine;
 use crate::plan::Summary;
+use crate::preload::serving::GLIBC;
 use crate::real::RealRuns;
+use crate::replay::foretell::Foretold;
 use crate::replay::measure::{Figure, Measured, Measurement, TCMALLOC};
 use answer::Answer;
 use serde::Serialize;
@@ -22,11 +25,6 @@ pub const ENOUGH_OPERATIONS: u64 = 1_000_000;
 
 /// A replay that has this many times the program's memory does not represent the program.
 const FAR_OFF: f64 = 1.25;
-
-/// If a program's objects have at most this size on average, and their sum is at least this number
-/// of bytes, they are nodes of large structures that do not fit into a processor's own caches.
-const MOST_LIVE_SMALL: u64 = 256;
-const BEYOND_CACHES: u64 = 2 << 20;
 
 /// The data of a report.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -74,6 +72,28 @@ impl Report {
         }
     }
 
+    /// The program's peak foretold on each allocator: its name, the peak, and how far that is from
+    /// the peak on glibc. Empty if the program itself was run, or if it is not foretold.
+    pub fn foretold(&self) -> Vec<[String; 3]> {
+        let Some(glibc) = self.measurement.program.filter(|_| self.runs.is_none()) else {
+            return Vec::new();
+        };
+        let ranked = self.ranked().into_iter();
+        let mut rows: Vec<_> = ranked
+            .filter_map(|one| Some((one, one.program_peak?)))
+            .collect();
+        rows.sort_by(|a, b| a.1.bytes.total_cmp(&b.1.bytes));
+        let cells = |(one, peak): (&Measured, Foretold)| {
+            let difference = match one.name == GLIBC {
+                true => "-".to_string(),
+                false => answer::percents(peak.low, peak.high, glibc.bytes),
+            };
+            let bytes = crate::ui::bytes(peak.bytes.max(0.0) as u64);
+            [named(one), bytes, difference]
+        };
+        rows.into_iter().map(cells).collect()
+    }
+
     /// The runs of the program, if they have an answer.
     fn run(&self) -> Option<&RealRuns> {
         self.runs.as_ref().filter(|runs| runs.answer.is_some())
@@ -84,9 +104,7 @@ impl Report {
     pub fn answers(&self) -> Vec<String> {
         match (self.run(), &self.answer) {
             (Some(runs), _) => crate::real::text::first(runs),
-            (None, Some(answer)) => {
-                vec![answer.sentence.clone(), answer.model_error.to_string()]
-            }
+            (None, Some(answer)) => answer.of_replay(),
             (None, None) => vec![self.without_answer()],
         }
     }
@@ -329,6 +347,7 @@ impl Report {
                 format!("The recording is {damage}; the part before the damage was used."),
             ));
         }
+        caveats.extend(self.measurement.left_out.iter().map(Caveat::from));
         if let Some(wanted) = self.measurement.wanted_precision {
             caveats.extend(self.missed(wanted).map(Caveat::from));
         }
@@ -363,21 +382,28 @@ impl Report {
     fn not_replayed(&self) -> Vec<Caveat> {
         let summary = &self.summary;
         let mut found = Vec::new();
-        if summary.threads > summary.processes {
+        if model::has_threads(summary) {
             found.push(Caveat::doubtful(
                 "the program has several threads",
                 "This program has several threads. A replay leaves out their work between the \
-                 calls, so their calls coincide at other moments. The real difference to glibc in \
-                 time can be half as large or twice as large, and the real peak half as large.",
+                 calls, so their calls coincide at other moments.",
             ));
         }
-        let small = summary.peak_payload < MOST_LIVE_SMALL * summary.peak_objects;
-        if small && summary.peak_payload >= BEYOND_CACHES {
+        if summary.replay_threads < summary.threads {
+            let text = format!(
+                "Its {} threads were replayed as {}, because the machine has few processors: threads \
+                 that lived at the same time were merged. So allocators with caches for each thread \
+                 need less memory here than in the program.",
+                crate::ui::grouped(summary.threads),
+                crate::ui::grouped(summary.replay_threads)
+            );
+            found.push(Caveat::doubtful("its threads were merged into a few", text));
+        }
+        if model::has_small_objects(summary) {
             found.push(Caveat::doubtful(
                 "the program holds many small objects",
                 "This program holds many small objects. If it reads them often, its own time \
-                 depends on how closely the allocator places them, which a replay does not \
-                 measure: the real difference to glibc can be two to three times as large.",
+                 depends on how closely the allocator places them, which a replay does not measure.",
             ));
         }
         found

@@ -169,6 +169,17 @@ fn notes(report: &Report) -> Vec<String> {
     let summary = &report.summary;
     let mut notes = report.runs.as_ref().map_or(Vec::new(), runs::notes);
     notes.push(format!("The recording: {}.", report.what()));
+    let in_words = |[name, peak, to_glibc]: [String; 3]| match to_glibc.as_str() {
+        "-" => format!("{name} {peak}"),
+        _ => format!("{name} {peak} ({to_glibc})"),
+    };
+    let foretold: Vec<_> = report.foretold().into_iter().map(in_words).collect();
+    if !foretold.is_empty() {
+        notes.push(format!(
+            "The program's own peak, foretold: {}.",
+            foretold.join(", ")
+        ));
+    }
     notes.push(format!(
         "ns/op is the CPU time of the replay per operation, less the {} ns of the replay itself. {}",
         nanoseconds(report.measurement.replay_ns.mean),

@@ -70,7 +70,7 @@ pub fn json(folder: &Path, file: &str) -> serde_json::Value {
 }
 
 /// Waits until a condition holds, long enough for a busy machine. Returns whether it does.
-pub fn until(what: impl Fn() -> bool) -> bool {
+pub fn until(mut what: impl FnMut() -> bool) -> bool {
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_secs(20) {
         if what() {
