@@ -176,7 +176,6 @@ static size_t usable_bytes(const sy_linux_room *room) { return room->bytes - sy_
 
 static int map_room(sy_linux_room *room, size_t stack) {
     if (room->start) return 0;
-    if (sy_linux_made_to_fail("start_thread")) return -1;
     size_t page = sy_os_page_size(), bytes = page + (stack + page - 1) / page * page;
     bytes += (size_t)(layout.high - layout.low);
     const int own = MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK;
