@@ -1,8 +1,8 @@
 /*
  * users.c: the C library's functions that change the user or the groups of the process. To Linux
- * these belong to a thread, so the C library makes each of its threads change them. It does not know
- * the library's background threads if these are hidden (os.h). Here they end before such a change.
- * They start again later, from a thread that has the new user.
+ * these belong to a thread, so the C library makes each of its threads change them. It does not
+ * know the library's background threads if these are hidden (os.h). Here they end before such a
+ * change. They start again later, from a thread that has the new user.
  *
  * Only in the shared library: in a program that is linked statically there is no next function of
  * the same name. There the background threads are not hidden.

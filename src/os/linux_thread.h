@@ -35,7 +35,7 @@ typedef struct sy_linux_room {
 /* Whether this process can have such threads. */
 bool sy_linux_can_hide(void);
 
-/* Starts one, with all signals blocked, after the one before in this room has ended. */
+/* Starts one, with all signals blocked. Waits until the last one in this room has ended. */
 int sy_linux_start_hidden(sy_linux_room *room, size_t stack, void *(*body)(void *), void *arg);
 
 /* Waits until the thread in the room has ended; then its memory can be given back. */
