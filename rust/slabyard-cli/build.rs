@@ -110,6 +110,7 @@ fn build_malloc(repository: &Path, output: &Path) {
             env!("CARGO_PKG_VERSION")
         ))
         .args(c_files(&shim))
+        .arg(shim.join("shared/users.c"))
         .args(flags_for_small_programs(
             &order,
             &shim.join("shared/unwinder.c"),

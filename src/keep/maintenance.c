@@ -44,6 +44,7 @@ static _Atomic uint32_t pauses; /* number of threads that need a process without
 static _Atomic bool forbidden;  /* by a sandbox */
 static SY_TLS bool is_it;       /* this thread is the maintenance thread */
 static bool observed;           /* used by the maintenance thread: the observer runs */
+static _Atomic bool hidden;     /* the maintenance thread that ran last was started hidden */
 static _Atomic unsigned number; /* of the thread that may be in the process still; 0: of none */
 
 bool sy_maintenance_runs(void) {
@@ -122,6 +123,7 @@ static bool may_read_files(void) {
 
 static void run(void) {
     is_it = true;
+    atomic_store(&hidden, sy_os_is_hidden());
     atomic_store(&number, sy_os_thread());
     unsigned quiet = 0;
     observed = may_read_files() && sy_observer_start();
@@ -140,9 +142,10 @@ static void run(void) {
 }
 
 /* In a thread that the program asked for, passes call functions of the program, which may need the
- * usual stack. */
+ * usual stack. In one that starts by itself they do so only if it cannot be hidden. */
 static const sy_os_background on_request = {.body = run, .name = "slabyard"};
-static const sy_os_background on_growth = {.body = run, .name = "slabyard", .stack = 256 << 10};
+static const sy_os_background on_growth = {
+    .body = run, .name = "slabyard", .stack = 256 << 10, .hidden = true};
 
 static bool is_forbidden(void) { return atomic_load(&forbidden) || atomic_load(&pauses) > 0; }
 
@@ -196,6 +199,7 @@ static bool end_thread(void) {
 }
 
 static void forget_thread(void) {
+    sy_os_forget_background();
     atomic_store(&state, OFF);
     atomic_store(&number, 0);
     atomic_store(&pauses, 0);
@@ -225,16 +229,20 @@ static void try_later(uint64_t now) {
 }
 
 /* A thread is not started in a free: when glibc frees the data of ended threads, it holds a lock
- * that pthread_create needs. */
+ * that pthread_create needs. A hidden thread ends when it has left out clients that call functions
+ * of the program, and one follows that is not hidden. */
 bool sy_maintenance_look(uint64_t now, bool allocates) {
     if (!atomic_load_explicit(&waits_for_growth, memory_order_relaxed)) return false;
-    if (atomic_load_explicit(&state, memory_order_relaxed) != OFF) return false;
+    if (atomic_load_explicit(&state, memory_order_relaxed) != OFF) {
+        if (sy_reclaim_leaves_out && hidden) (void)tell_to_end();
+        return false;
+    }
     if (is_forbidden() || !may_read_files()) return false;
     if (atomic_load_explicit(&sy_quota_process.used, memory_order_relaxed) < GROWN_BYTES)
         return false;
     if (now < atomic_load_explicit(&next_try, memory_order_relaxed) || !may_start()) return false;
     if (!allocates) return true;
-    if (begin(&on_growth) != 0) try_later(now);
+    if (begin(sy_reclaim_leaves_out ? &on_request : &on_growth) != 0) try_later(now);
     return false;
 }
 

@@ -52,7 +52,8 @@ static void observe(void) {
 }
 
 /* The observer calls no function of the program, and few of the library. */
-static const sy_os_background plan = {.body = observe, .name = "slabyard-facts", .stack = 32 << 10};
+static const sy_os_background plan = {
+    .body = observe, .name = "slabyard-facts", .stack = 32 << 10, .hidden = true};
 
 bool sy_observer_start(void) {
     atomic_store_explicit(&ends, false, memory_order_relaxed);

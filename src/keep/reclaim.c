@@ -42,6 +42,8 @@ static const uint64_t AT_ONCE_APART_NS = 50000000;
 /* How long finish_pass sleeps while another thread does the step. */
 static const uint64_t OTHERS_STEP_NS = 1000000;
 
+_Atomic bool sy_reclaim_leaves_out;
+
 /* ---- a pass ---- */
 
 typedef enum sy_stage { NOTHING, CHUNKS_FIRST, CLIENTS, CHUNKS, ORDINALS, MAGAZINES } sy_stage;
@@ -127,6 +129,7 @@ static void clients_step(sy_pass *pass) {
         return;
     }
     bool left_alone = client->config.calls_back && !pass->may_call;
+    if (left_alone && sy_os_is_hidden()) atomic_store(&sy_reclaim_leaves_out, true);
     if (left_alone || !client_step(pass, client)) pass->done = client->number;
     sy_client_unpin(client);
 }
@@ -310,11 +313,12 @@ static void end_pass(void) {
 }
 
 /* Does a few steps of the pass. False: another thread is doing one. If the maintenance thread runs,
- * it does the passes by age: other threads (`may_call` false) do no step of them. */
+ * it does the passes by age: other threads do no step of them. */
 static bool work(bool may_call) {
     if (atomic_load_explicit(&held, memory_order_relaxed) || !hold()) return false;
     int steps = at_work.kind == BY_AGE ? 1 : QUICK_STEPS;
-    if (at_work.kind == BY_AGE && !may_call && sy_maintenance_runs()) steps = 0;
+    bool other = !may_call && !sy_os_is_hidden();
+    if (at_work.kind == BY_AGE && other && sy_maintenance_runs()) steps = 0;
     at_work.may_call = may_call;
     while (steps-- > 0)
         if (!step(&at_work)) end_pass();
@@ -335,7 +339,7 @@ static void finish_pass(bool may_call, unsigned waits) {
 
 void sy_reclaim_by_age(void) {
     begin_pass(BY_AGE);
-    finish_pass(true, UINT_MAX);
+    finish_pass(!sy_os_is_hidden(), UINT_MAX);
 }
 
 /* Whether a pass at once may begin now. */
@@ -348,7 +352,7 @@ static bool may_be_at_once(uint64_t now) {
 void sy_reclaim_at_once(void) {
     if (!may_be_at_once(sy_os_now())) return;
     begin_at_once(SIZE_MAX);
-    finish_pass(true, UINT_MAX);
+    finish_pass(!sy_os_is_hidden(), UINT_MAX);
 }
 
 /* Whether the last pass at once that wanted a certain number of bytes returned less than half. */
@@ -372,7 +376,7 @@ static void relieve_pressure(void) {
 
 void sy_reclaim_near_limit(void) {
     relieve_pressure();
-    finish_pass(true, UINT_MAX);
+    finish_pass(!sy_os_is_hidden(), UINT_MAX);
 }
 
 /* In the child of a fork: ends the pass, unless this thread forked within a step of it. */

@@ -768,11 +768,27 @@ static int find_key(pthread_key_t *key) {
     return 0;
 }
 
+/* The argument of a hidden thread's hook: the C library does not see this thread's end. */
+static SY_TLS void *hidden_arg;
+
+void sy_linux_end_hidden(void) {
+    enum { ROUNDS = 4 }; /* as the C library does */
+    for (int left = ROUNDS; left > 0 && hidden_arg; left--) {
+        void *arg = hidden_arg;
+        hidden_arg = NULL;
+        run_thread_exit_hook(arg);
+    }
+}
+
 int sy_os_at_thread_exit(void (*hook)(void *), void *arg) {
     if (sy_linux_made_to_fail("at_thread_exit")) return -1;
     exit_hook *known = NULL;
     if (!atomic_compare_exchange_strong(&thread_exit_hook, &known, hook) && known != hook)
         return fail_with_errno(EINVAL);
+    if (sy_linux_is_hidden) {
+        hidden_arg = arg;
+        return 0;
+    }
     pthread_key_t key;
     if (find_key(&key) != 0) return -1;
     int error = pthread_setspecific(key, arg);

@@ -1,6 +1,9 @@
 /*
  * linux_background.c: the part of os.h for background threads: how they start, where they run, and
  * how they find out that the program's threads have ended.
+ *
+ * The threads make system calls by `syscall`: other libraries replace open, read, stat or unshare
+ * with functions that take locks, which a hidden thread must not do (linux_hidden.c).
  */
 #define _GNU_SOURCE
 
@@ -82,7 +85,7 @@ static void run_anywhere(void) {
 
 static void *run(void *plan) {
     const sy_os_background *thread = plan;
-    (void)prctl(PR_SET_NAME, thread->name);
+    (void)syscall(SYS_prctl, PR_SET_NAME, thread->name, 0L, 0L, 0L);
     run_anywhere();
     thread->body();
     return NULL;
@@ -101,22 +104,23 @@ typedef struct entry {
  * itself alone. */
 static bool close_one_by_one(void) {
     _Alignas(entry) char list[512];
-    int directory = open("/proc/thread-self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int directory = (int)syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/fd",
+                                 O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0) return false;
     bool closed = true;
     while (closed) {
         closed = false;
-        lseek(directory, 0, SEEK_SET);
+        syscall(SYS_lseek, directory, 0L, SEEK_SET);
         long bytes = syscall(SYS_getdents64, directory, list, sizeof list);
         for (long at = 0; at < bytes; at += ((entry *)(list + at))->length) {
             const char *name = ((entry *)(list + at))->name;
             int fd = 0;
             for (; *name >= '0' && *name <= '9'; name++) fd = fd * 10 + (*name - '0');
             if (*name || fd == directory) continue;
-            closed = close(fd) == 0 || closed;
+            closed = syscall(SYS_close, fd) == 0 || closed;
         }
     }
-    close(directory);
+    syscall(SYS_close, directory);
     return true;
 }
 
@@ -124,7 +128,7 @@ static bool close_one_by_one(void) {
  * open. */
 static bool leave_descriptors(void) {
     if (syscall(CLOSE_RANGE, 0, UINT_MAX, CLOSE_AND_UNSHARE) == 0) return true;
-    return unshare(CLONE_FILES) == 0 && close_one_by_one();
+    return syscall(SYS_unshare, CLONE_FILES) == 0 && close_one_by_one();
 }
 
 /* Whether the last reader has left the program's descriptors: one starts at a time. */
@@ -189,37 +193,75 @@ static int result_of(int error) {
     return -1;
 }
 
+static sy_linux_room own_room, readers_room;
+
+void sy_os_forget_background(void) {
+    sy_linux_forget_hidden(&own_room);
+    sy_linux_forget_hidden(&readers_room);
+}
+
+static bool hides(const sy_os_background *thread) { return thread->hidden && sy_linux_can_hide(); }
+
 int sy_os_start_thread(const sy_os_background *thread) {
     pthread_t started;
     if (sy_linux_made_to_fail("start_thread")) return -1;
+    if (hides(thread)) {
+        pthread_sigmask(SIG_SETMASK, NULL, &starters_mask);
+        return sy_linux_start_hidden(&own_room, thread->stack, run, (void *)thread);
+    }
     return result_of(start(run, thread, PTHREAD_CREATE_DETACHED, &started));
 }
 
-int sy_os_start_reader(const sy_os_background *thread, uintptr_t *reader) {
+/* A hidden reader is named by its room. */
+static int make_reader(const sy_os_background *thread, uintptr_t *reader) {
+    if (hides(thread)) {
+        *reader = (uintptr_t)&readers_room;
+        return sy_linux_start_hidden(&readers_room, thread->stack, run_apart, (void *)thread);
+    }
     pthread_t started;
+    int error = start(run_apart, thread, PTHREAD_CREATE_JOINABLE, &started);
+    *reader = (uintptr_t)started;
+    return result_of(error);
+}
+
+int sy_os_start_reader(const sy_os_background *thread, uintptr_t *reader) {
     if (sy_linux_made_to_fail("start_reader")) return -1;
     atomic_store_explicit(&departure, TRIES, memory_order_relaxed);
-    int error = start(run_apart, thread, PTHREAD_CREATE_JOINABLE, &started);
-    if (error != 0) return result_of(error);
+    if (make_reader(thread, reader) != 0) return -1;
     while (atomic_load_explicit(&departure, memory_order_acquire) == TRIES)
         sy_os_wait(&departure, TRIES);
-    *reader = (uintptr_t)started;
     if (atomic_load_explicit(&departure, memory_order_relaxed) == LEFT) return 0;
     sy_os_end_reader(*reader);
     return result_of(EPERM);
 }
 
-void sy_os_end_reader(uintptr_t reader) { pthread_join((pthread_t)reader, NULL); }
+void sy_os_end_reader(uintptr_t reader) {
+    if (reader != (uintptr_t)&readers_room) {
+        pthread_join((pthread_t)reader, NULL);
+        return;
+    }
+    sy_linux_await_hidden(&readers_room);
+    sy_linux_clear_room(&readers_room);
+}
 
 void sy_os_take_signals(void) { pthread_sigmask(SIG_SETMASK, &starters_mask, NULL); }
 
 /* ---- the program's threads ---- */
 
+static int get_status(const char *path, struct stat *status) {
+#if defined(SYS_newfstatat)
+    return (int)syscall(SYS_newfstatat, AT_FDCWD, path, status, 0);
+#else
+    return stat(path, status);
+#endif
+}
+
 /* The directory has a subdirectory for each thread. Its number of links is two more. */
 static unsigned count_threads(void) {
     struct stat tasks;
-    return stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink > 2 ? (unsigned)tasks.st_nlink - 2
-                                                                      : 0;
+    return get_status("/proc/self/task", &tasks) == 0 && tasks.st_nlink > 2
+               ? (unsigned)tasks.st_nlink - 2
+               : 0;
 }
 
 bool sy_os_lists_threads(void) {
@@ -233,7 +275,7 @@ bool sy_os_lists_threads(void) {
  * ended, without its memory: then the process's link to the program's file leads nowhere. */
 static bool first_thread_has_ended(void) {
     char file;
-    return readlink("/proc/self/exe", &file, 1) < 0 && errno == ENOENT;
+    return syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", &file, 1L) < 0 && errno == ENOENT;
 }
 
 /* In this order: while the first thread lives, it may start another one and end. */

@@ -9,9 +9,14 @@
  *
  * It also reads the process's resident memory, and how long tasks have waited for memory.
  *
+ * The observer calls these functions, perhaps as a hidden thread (linux_hidden.c): so there are no
+ * streams and no snprintf here, and system calls are made by `syscall`.
+ *
  * Paths and the content of /proc/self/cgroup are in static memory, because the caller's stack may
  * be small. So one thread at a time may call these functions.
  */
+#define _GNU_SOURCE
+
 #include "linux_limits.h"
 
 #include <errno.h>
@@ -19,9 +24,8 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { PATH_BYTES = 4096, VALUE_BYTES = 64, STALL_BYTES = 256 };
@@ -41,26 +45,39 @@ typedef struct controller {
 } controller;
 
 static bool read_text(const char *path, char *text, size_t capacity) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return false;
     size_t length = 0;
-    ssize_t got = 0;
+    long got = 0;
     while (length < capacity - 1) {
-        got = read(fd, text + length, capacity - 1 - length);
+        got = syscall(SYS_read, fd, text + length, capacity - 1 - length);
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) break;
         length += (size_t)got;
     }
-    close(fd);
+    syscall(SYS_close, fd);
     text[length] = '\0';
     return got >= 0;
+}
+
+/* Joins the parts of a path. False: there is no room for it. */
+static bool join_path(char *path, size_t room, const char *const parts[]) {
+    size_t length = 0;
+    for (; *parts; parts++) {
+        size_t more = strlen(*parts);
+        if (more >= room - length) return false;
+        memcpy(path + length, *parts, more);
+        length += more;
+    }
+    path[length] = '\0';
+    return true;
 }
 
 /* Reads root``directory/file. */
 static bool read_file(const char *root, const char *directory, const char *file, char *text,
                       size_t capacity) {
-    int length = snprintf(file_path, sizeof file_path, "%s%s/%s", root, directory, file);
-    return length > 0 && (size_t)length < sizeof file_path && read_text(file_path, text, capacity);
+    const char *const parts[] = {root, directory, "/", file, NULL};
+    return join_path(file_path, sizeof file_path, parts) && read_text(file_path, text, capacity);
 }
 
 static bool read_value(const char *directory, const char *file, char value[VALUE_BYTES]) {
@@ -70,9 +87,13 @@ static bool read_value(const char *directory, const char *file, char value[VALUE
 /* The decimal number at `text`, and in `*rest` the text behind it. UINT64_MAX for "max", "-1" and
  * anything else. */
 static uint64_t parse_limit(const char *text, char **rest) {
+    uint64_t number = *text >= '0' && *text <= '9' ? 0 : UINT64_MAX;
+    for (; *text >= '0' && *text <= '9'; text++) {
+        unsigned digit = (unsigned)(*text - '0');
+        number = number > (UINT64_MAX - digit) / 10 ? UINT64_MAX : number * 10 + digit;
+    }
     *rest = (char *)text;
-    if (text[0] < '0' || text[0] > '9') return UINT64_MAX;
-    return strtoull(text, rest, 10);
+    return number;
 }
 
 /* In version 1 "no limit" is the largest multiple of a page below 2^63. */
@@ -123,9 +144,9 @@ static uint64_t cpus_v2(const char *directory) {
 static uint64_t least_upwards(const char *root, const char *mount, const char *path,
                               read_limit *read) {
     char *directory = group_directory;
-    int top = snprintf(directory, PATH_BYTES, "%s%s", root, mount);
-    int length = snprintf(directory, PATH_BYTES, "%s%s%s", root, mount, path);
-    if (top < 0 || length < 0 || length >= PATH_BYTES) return UINT64_MAX;
+    const size_t top = strlen(root) + strlen(mount);
+    const char *const parts[] = {root, mount, path, NULL};
+    if (!join_path(directory, PATH_BYTES, parts)) return UINT64_MAX;
     uint64_t least = UINT64_MAX;
     for (;;) {
         uint64_t limit = read(directory);

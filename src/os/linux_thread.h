@@ -1,11 +1,12 @@
 /*
  * linux_thread.h: what the files linux*.c share about threads: the calling thread's thread pointer,
- * which is the address of the C library's structure for the thread; its stack; and failures on
- * demand.
+ * which is the address of the C library's structure for the thread; its stack; threads of which the
+ * C library does not know; and failures on demand.
  */
 #ifndef SY_OS_LINUX_THREAD_H
 #define SY_OS_LINUX_THREAD_H
 
+#include <slabyard/base.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,6 +21,35 @@ bool sy_linux_is_readable(uintptr_t start, size_t bytes);
 /* A frame on the stack that the thread has left for the library's own (sy_os_on_own_stack);
  * `frame`, if this is on another stack. */
 uintptr_t sy_linux_left(uintptr_t frame);
+
+/* ---- threads of which the C library does not know (linux_hidden.c) ---- */
+
+/* The memory of such threads, of one at a time. It is made at the first start, and kept. */
+typedef struct sy_linux_room {
+    char *start; /* NULL: not made yet */
+    size_t bytes;
+    void *(*body)(void *);
+    void *arg;
+} sy_linux_room;
+
+/* Whether this process can have such threads. */
+bool sy_linux_can_hide(void);
+
+/* Starts one, with all signals blocked. Waits until the last one in this room has ended. */
+int sy_linux_start_hidden(sy_linux_room *room, size_t stack, void *(*body)(void *), void *arg);
+
+/* Waits until the thread in the room has ended; then its memory can be given back. */
+void sy_linux_await_hidden(const sy_linux_room *room);
+void sy_linux_clear_room(const sy_linux_room *room);
+
+/* In the child of a fork: no thread is in the room. */
+void sy_linux_forget_hidden(const sy_linux_room *room);
+
+/* The calling thread is one. */
+extern SY_HIDDEN SY_TLS bool sy_linux_is_hidden;
+
+/* Called by such a thread at its end: runs its hook (sy_os_at_thread_exit). */
+void sy_linux_end_hidden(void);
 
 static inline const char *sy_linux_thread_pointer(void) {
 #if defined(__x86_64__)

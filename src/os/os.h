@@ -206,10 +206,28 @@ typedef struct sy_os_background {
     void (*body)(void);
     const char *name; /* for tools: at most 15 characters */
     size_t stack;     /* bytes, if the system accepts so few; 0: as the program's threads */
+    bool hidden;      /* the C library is not to know of the thread, if the platform can hide it */
 } sy_os_background;
 
-/* Starts a detached background thread. EAGAIN or ENOMEM: no thread was made. May call malloc. The
- * struct has to stay. */
+/*
+ * A hidden thread leaves the C library in its mode for a process with one thread, in which locks
+ * are cheaper. It must call no function of the program, and none of the C library that takes a
+ * lock. One thread of each kind (started by sy_os_start_thread, readers) is hidden at a time:
+ * the start waits for the end of the one before.
+ */
+
+/* Whether the calling thread is hidden. */
+bool sy_os_is_hidden(void);
+
+/* Whether threads may be hidden: false. Weak: a product defines this function if it ends the
+ * threads before a function of the C library changes all threads of the process (setuid). */
+bool sy_os_may_hide_threads(void);
+
+/* In the child of a fork: its background threads are gone. */
+void sy_os_forget_background(void);
+
+/* Starts a detached background thread. EAGAIN or ENOMEM: no thread was made. If it is not hidden,
+ * may call malloc. The struct has to stay. */
 int sy_os_start_thread(const sy_os_background *thread);
 
 /* Starts a background thread that has a descriptor table of its own, empty at first. So it can read

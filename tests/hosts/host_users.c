@@ -1,5 +1,5 @@
 /* A program that changes its user and its groups while it has much memory and other threads. The C
- * library makes every thread do so, the background threads among them. */
+ * library makes every thread do so that it knows, and the background threads have to follow. */
 #define _GNU_SOURCE
 #include <grp.h>
 #include <pthread.h>
@@ -57,6 +57,67 @@ static void drop_rights(void *arg) {
     hungry(32);
 }
 
+/* Whether a background thread runs. */
+static bool is_in_background(void) {
+    char path[64];
+    unsigned found = 0;
+    for (int thread = getpid() + 1; thread < getpid() + 64; thread++) {
+        snprintf(path, sizeof path, "/proc/self/task/%d", thread);
+        found += access(path, F_OK) == 0;
+    }
+    return found > 0;
+}
+
+static void check_all_threads(const char *format, unsigned wanted) {
+    char line[256], path[64];
+    for (int thread = getpid(); thread < getpid() + 64; thread++) {
+        snprintf(path, sizeof path, "/proc/self/task/%d/status", thread);
+        FILE *file = fopen(path, "r");
+        unsigned effective = wanted;
+        while (file && fgets(line, sizeof line, file))
+            if (sscanf(line, format, &effective) == 1) break;
+        if (file) fclose(file);
+        CHECK(effective == wanted);
+    }
+}
+
+static int by_setuid(void) { return setuid(NOBODY); }
+static int by_seteuid(void) { return seteuid(NOBODY); }
+static int by_setreuid(void) { return setreuid(NOBODY, NOBODY); }
+static int by_setresuid(void) { return setresuid(NOBODY, NOBODY, NOBODY); }
+static int by_setgid(void) { return setgid(NOBODY); }
+static int by_setegid(void) { return setegid(NOBODY); }
+static int by_setregid(void) { return setregid(NOBODY, NOBODY); }
+static int by_setresgid(void) { return setresgid(NOBODY, NOBODY, NOBODY); }
+static int by_setgroups(void) { return setgroups(1, (gid_t[]){NOBODY}); }
+#ifndef LINKED_STATICALLY /* it loads libraries */
+static int by_initgroups(void) { return initgroups("no such user", NOBODY); }
+#endif
+
+static const struct change {
+    int (*call)(void);
+    const char *format; /* of the line that shows it */
+} changes[] = {
+    {by_setuid, "Uid: %*u %u"},    {by_seteuid, "Uid: %*u %u"},   {by_setreuid, "Uid: %*u %u"},
+    {by_setresuid, "Uid: %*u %u"}, {by_setgid, "Gid: %*u %u"},    {by_setegid, "Gid: %*u %u"},
+    {by_setregid, "Gid: %*u %u"},  {by_setresgid, "Gid: %*u %u"}, {by_setgroups, "Groups: %u"},
+#ifndef LINKED_STATICALLY
+    {by_initgroups, "Groups: %u"},
+#endif
+};
+
+/* Each function, while background threads run: afterwards no thread has the old user or group. */
+static void change_all_threads(void *arg) {
+    const struct change *change = arg;
+    void *kept = malloc(40 << 20);
+    memset(kept, 1, 40 << 20);
+    while (!is_in_background()) hungry(2);
+    if (change->call() != 0) _exit(SKIPPED);
+    check_all_threads(change->format, NOBODY);
+    free(kept);
+    hungry(32);
+}
+
 static void drop_rights_while_young(void *unused) {
     (void)unused;
     become_nobody();
@@ -70,6 +131,8 @@ int main(void) {
     if (geteuid() != 0) return SKIPPED;
     size_t threads[] = {0, 1, 4};
     for (int i = 0; i < 3; i++) host_lives(drop_rights, &threads[i]);
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
+        host_lives(change_all_threads, (void *)&changes[i]);
     host_lives(drop_rights_while_young, NULL);
     return 0;
 }

@@ -146,6 +146,52 @@ static void auto_waits_for_memory(void **state) {
     sy_free(large);
 }
 
+/* For this program. */
+bool sy_os_may_hide_threads(void) { return true; }
+
+static _Atomic unsigned destructed, destructed_by_hidden;
+
+static int construct_nothing(void *object, void *arg) {
+    (void)object;
+    (void)arg;
+    return 0;
+}
+
+static void note_destruct(void *object, void *arg) {
+    (void)object;
+    (void)arg;
+    destructed++;
+    destructed_by_hidden += sy_os_is_hidden();
+}
+
+/* A hidden thread, which starts by itself, must not call functions of the program. Another one that
+ * may call them takes its place. */
+static void a_hidden_thread_makes_way_for_destructors(void **state) {
+    (void)state;
+    sy_set_decay(1);
+    assert_int_equal(sy_set_options("maintenance=auto"), 0);
+    void *large = sy_malloc(GROWN);
+    assert_non_null(large);
+    look_a_few_times();
+    assert_true(sy_maintenance_runs());
+    destructed = destructed_by_hidden = 0;
+    sy_cache *cache = sy_cache_create(&(sy_cache_config){.name = "destructed",
+                                                         .size = 64,
+                                                         .construct = construct_nothing,
+                                                         .destruct = note_destruct});
+    assert_non_null(cache);
+    hoard(cache);
+    while (stats_of(cache).slabs > 0) {
+        look_a_few_times();
+        rest();
+    }
+    assert_true(destructed > 0);
+    assert_int_equal(destructed_by_hidden, 0);
+    assert_int_equal(sy_set_options("maintenance=no"), 0);
+    sy_free(large);
+    end(cache);
+}
+
 /* When glibc frees the data of ended threads, it holds a lock that the start of a thread needs. So
  * frees leave the start to the next allocation. */
 static void auto_starts_it_in_an_allocation(void **state) {
@@ -536,6 +582,7 @@ int main(void) {
         REAL(a_child_starts_its_own),
         REAL(no_signal_is_delivered_to_it),
         REAL(auto_waits_for_memory),
+        REAL(a_hidden_thread_makes_way_for_destructors),
         REAL(auto_needs_files),
         REAL(the_observer_heeds_the_option),
         REAL(auto_starts_it_in_an_allocation),

@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -17,6 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -66,6 +70,172 @@ static void a_background_thread_runs_anywhere_as_an_ordinary_thread(void **state
     assert_int_equal(processors_of_background, all);
     assert_string_equal(name_of_background, "slabyard-noter");
 }
+
+/* ---- hidden threads ---- */
+
+/* For this program. */
+bool sy_os_may_hide_threads(void) { return true; }
+
+static _Thread_local int of_each_thread = 7, zero_in_each_thread;
+static int seen_first, seen_zero, seen_errno, exits;
+static unsigned seen_number;
+static pid_t seen_by_system;
+static bool seen_hidden, had_threads;
+static _Atomic uint32_t may_end;
+
+static void note_exit(void *arg) {
+    exits++;
+    if (exits == 1) must(sy_os_at_thread_exit(note_exit, arg) == 0);
+}
+
+static void look_around(void) {
+    seen_hidden = sy_os_is_hidden();
+    had_threads = sy_os_has_had_threads();
+    seen_first = of_each_thread++;
+    seen_zero = zero_in_each_thread++;
+    seen_errno = errno;
+    errno = 55;
+    seen_number = sy_os_thread();
+    seen_by_system = (pid_t)syscall(SYS_gettid);
+    must(sy_os_at_thread_exit(note_exit, &exits) == 0);
+}
+
+static const sy_os_background hidden_looker = {
+    .body = look_around, .name = "looker", .stack = 32 << 10, .hidden = true};
+
+static void look_as_reader(void) {
+    uintptr_t reader;
+    exits = 0;
+    must(sy_os_start_reader(&hidden_looker, &reader) == 0);
+    sy_os_end_reader(reader);
+}
+
+/* Sanitizers and Valgrind have to know all threads. */
+static void need_hidden_threads(void) {
+    look_as_reader();
+    if (!seen_hidden) skip();
+}
+
+/* The first test: the program has had no other thread yet. */
+static void the_c_library_does_not_know_hidden_threads(void **state) {
+    (void)state;
+    need_hidden_threads();
+    assert_false(had_threads);
+    assert_false(sy_os_has_had_threads());
+    assert_false(sy_os_is_hidden());
+}
+
+static void a_hidden_thread_has_variables_of_its_own(void **state) {
+    (void)state;
+    need_hidden_threads();
+    of_each_thread = 8;
+    for (int round = 0; round < 3; round++) { /* in the same room */
+        errno = 77;
+        look_as_reader();
+        assert_int_equal(errno, 77);
+        assert_int_equal(seen_first, 7);
+        assert_int_equal(seen_zero, 0);
+        assert_int_equal(seen_errno, 0);
+        assert_int_equal(seen_number, seen_by_system);
+        assert_int_not_equal(seen_by_system, getpid());
+        assert_int_equal(exits, 2);
+    }
+    assert_int_equal(of_each_thread, 8);
+}
+
+static _Atomic unsigned lives;
+
+static void live_until_told(void) {
+    lives++;
+    while (!may_end) sy_os_wait(&may_end, 0);
+}
+
+static const sy_os_background hidden_liver = {
+    .body = live_until_told, .name = "liver", .stack = 256 << 10, .hidden = true};
+
+/* A start waits for the end of the thread before. */
+static void hidden_threads_follow_one_another(void **state) {
+    (void)state;
+    need_hidden_threads();
+    enum { ROUNDS = 1000 };
+    lives = 0;
+    may_end = 1;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        assert_int_equal(sy_os_start_thread(&hidden_liver), 0);
+        look_as_reader();
+        assert_true(seen_hidden);
+        assert_int_equal(exits, 2);
+    }
+    while (lives < ROUNDS) sched_yield();
+}
+
+static void start_in_child(void *unused) {
+    (void)unused;
+    sy_os_forget_background();
+    may_end = 1;
+    lives = 0;
+    must(sy_os_start_thread(&hidden_liver) == 0);
+    while (!lives) sched_yield();
+}
+
+static void the_child_of_a_fork_has_rooms_for_its_own(void **state) {
+    (void)state;
+    need_hidden_threads();
+    lives = 0;
+    may_end = 0;
+    assert_int_equal(sy_os_start_thread(&hidden_liver), 0);
+    while (!lives) sched_yield();
+    assert_int_equal(in_child(start_in_child, NULL), 0);
+    may_end = 1;
+    sy_os_wake(&may_end, 1);
+}
+
+static void start_without_address_space(void *unused) {
+    (void)unused;
+    const struct rlimit none = {1, 1};
+    must(setrlimit(RLIMIT_AS, &none) == 0);
+    errno = 0;
+    must(sy_os_start_thread(&hidden_liver) == -1 && errno == ENOMEM);
+}
+
+/* Permits all system calls but clone. */
+static void forbid_threads(void) {
+    struct sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {sizeof steps / sizeof *steps, steps};
+    must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    must(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0);
+}
+
+static void start_without_threads(void *unused) {
+    (void)unused;
+    forbid_threads();
+    for (int round = 0; round < 3; round++) {
+        errno = 0;
+        must(sy_os_start_thread(&hidden_liver) == -1 && errno == EAGAIN);
+        uintptr_t reader;
+        must(sy_os_start_reader(&hidden_looker, &reader) == -1 && errno == EAGAIN);
+    }
+}
+
+static void a_hidden_thread_that_cannot_be_had_is_said(void **state) {
+    (void)state;
+    need_hidden_threads();
+    assert_int_equal(in_child(start_without_threads, NULL), 0);
+}
+
+/* Before another test has made the room. */
+static void a_room_that_cannot_be_had_is_said(void **state) {
+    (void)state;
+    need_hidden_threads();
+    assert_int_equal(in_child(start_without_address_space, NULL), 0);
+}
+
+/* ---- readers ---- */
 
 static int readers_first, readers_input;
 
@@ -174,6 +344,12 @@ static int reset(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        TEST(the_c_library_does_not_know_hidden_threads),
+        TEST(a_room_that_cannot_be_had_is_said),
+        TEST(a_hidden_thread_has_variables_of_its_own),
+        TEST(hidden_threads_follow_one_another),
+        TEST(the_child_of_a_fork_has_rooms_for_its_own),
+        TEST(a_hidden_thread_that_cannot_be_had_is_said),
         TEST(a_background_thread_runs_anywhere_as_an_ordinary_thread),
         TEST(a_reader_has_descriptors_of_its_own),
         TEST(facts_are_those_of_the_last_reading),
