@@ -813,7 +813,7 @@ OF_GLIBC void _IO_list_unlock(void);
 OF_GLIBC void _IO_list_resetlock(void);
 OF_GLIBC extern char __libc_single_threaded;
 
-static __thread unsigned streams_held; /* times */
+static SY_TLS unsigned streams_held; /* times */
 
 bool sy_os_has_had_threads(void) { return !&__libc_single_threaded || !__libc_single_threaded; }
 
