@@ -1,9 +1,9 @@
 /*
  * linux.c: os.h on Linux: memory, processors, time, threads, fork, files and the end of the
- * process. The other parts of os.h are in linux_access.c (refused accesses), linux_child.c (child
- * processes, loading libraries), linux_limits.c (control groups), linux_maps.c (written memory),
- * linux_places.c (what lies at an address), linux_stay.c (the library stays loaded) and
- * linux_stderr.c (where messages go).
+ * process. The other parts of os.h are in linux_access.c (refused accesses), linux_background.c and
+ * linux_hidden.c (background threads), linux_child.c (child processes, loading libraries),
+ * linux_limits.c (control groups), linux_maps.c (written memory), linux_places.c (what lies at an
+ * address), linux_stay.c (the library stays loaded) and linux_stderr.c (where messages go).
  *
  * Reserved address space is a private anonymous mapping without access; commit is mprotect, discard
  * is madvise. The kernel counts a private mapping for its overcommit policy (vm.overcommit_memory)
@@ -813,7 +813,7 @@ OF_GLIBC void _IO_list_unlock(void);
 OF_GLIBC void _IO_list_resetlock(void);
 OF_GLIBC extern char __libc_single_threaded;
 
-static __thread unsigned streams_held; /* times */
+static SY_TLS unsigned streams_held; /* times */
 
 bool sy_os_has_had_threads(void) { return !&__libc_single_threaded || !__libc_single_threaded; }
 

@@ -109,7 +109,7 @@ static uint32_t set_free(sy_lock *lock) {
 /* ---- the order, in debug builds ---- */
 
 #ifdef SY_DEBUG
-static _Thread_local uint32_t held_of_rank[SY_RANK_LAST + 1];
+static SY_TLS uint32_t held_of_rank[SY_RANK_LAST + 1];
 
 void sy_lock_note_acquire(const sy_lock *lock) {
     for (unsigned rank = lock->rank + 1; rank <= SY_RANK_LAST; rank++)

@@ -125,24 +125,6 @@ static void the_c_library_does_not_know_hidden_threads(void **state) {
     assert_false(sy_os_is_hidden());
 }
 
-static void a_hidden_thread_has_variables_of_its_own(void **state) {
-    (void)state;
-    need_hidden_threads();
-    of_each_thread = 8;
-    for (int round = 0; round < 3; round++) { /* in the same room */
-        errno = 77;
-        look_as_reader();
-        assert_int_equal(errno, 77);
-        assert_int_equal(seen_first, 7);
-        assert_int_equal(seen_zero, 0);
-        assert_int_equal(seen_errno, 0);
-        assert_int_equal(seen_number, seen_by_system);
-        assert_int_not_equal(seen_by_system, getpid());
-        assert_int_equal(exits, 2);
-    }
-    assert_int_equal(of_each_thread, 8);
-}
-
 static _Atomic unsigned lives;
 
 static void live_until_told(void) {
@@ -152,6 +134,33 @@ static void live_until_told(void) {
 
 static const sy_os_background hidden_liver = {
     .body = live_until_told, .name = "liver", .stack = 256 << 10, .hidden = true};
+
+/* The second start waits for the end of the first thread. */
+static void look_as_thread(void) {
+    exits = 0;
+    may_end = 1;
+    must(sy_os_start_thread(&hidden_looker) == 0);
+    must(sy_os_start_thread(&hidden_liver) == 0);
+}
+
+static void a_hidden_thread_has_variables_of_its_own(void **state) {
+    (void)state;
+    need_hidden_threads();
+    of_each_thread = 8;
+    for (int round = 0; round < 6; round++) { /* in the same rooms */
+        errno = 77;
+        (round % 2 ? look_as_thread : look_as_reader)();
+        assert_int_equal(errno, 77);
+        assert_true(seen_hidden);
+        assert_int_equal(seen_first, 7);
+        assert_int_equal(seen_zero, 0);
+        assert_int_equal(seen_errno, 0);
+        assert_int_equal(seen_number, seen_by_system);
+        assert_int_not_equal(seen_by_system, getpid());
+        assert_int_equal(exits, 2);
+    }
+    assert_int_equal(of_each_thread, 8);
+}
 
 /* A start waits for the end of the thread before. */
 static void hidden_threads_follow_one_another(void **state) {
