@@ -3,10 +3,13 @@
 //! which cargo builds before its tests. The tool belongs to another package: `cargo test --workspace`
 //! builds it too. The run is left out if there is no tool.
 
+mod common;
+
+use common::run_part;
 use slabyard_bench::part;
 use slabyard_bench::programs::workloads::{starter, ALL, SERVICE};
 use slabyard_bench::truth::contender;
-use std::process::{Command, Output};
+use std::process::Command;
 
 #[test]
 fn every_workload_has_the_same_result_on_every_allocator() {
@@ -46,14 +49,6 @@ fn a_program_that_fails_is_not_hidden() {
     assert_eq!(none.unwrap().status.code(), Some(127));
 }
 
-fn command(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_slabyard-bench"))
-        .arg("programs")
-        .args(arguments)
-        .output()
-        .unwrap()
-}
-
 #[test]
 fn a_run_prints_tables_and_keeps_the_raw_data() {
     let folder = part::output_folder().unwrap();
@@ -63,12 +58,15 @@ fn a_run_prints_tables_and_keeps_the_raw_data() {
     }
     let folder = std::env::temp_dir().join(format!("slabyard-programs-{}", std::process::id()));
     let base = folder.join("found");
-    let output = command(&[
-        "--quick",
-        "--only=sh6,perl",
-        "--allocators=slabyard,mimalloc",
-        &format!("--out={}", base.display()),
-    ]);
+    let output = run_part(
+        "programs",
+        &[
+            "--quick",
+            "--only=sh6,perl",
+            "--allocators=slabyard,mimalloc",
+            &format!("--out={}", base.display()),
+        ],
+    );
     assert!(output.status.success(), "{output:?}");
     let shown = String::from_utf8(output.stdout).unwrap();
     for expected in [
@@ -106,7 +104,7 @@ fn what_is_not_known_is_refused() {
         "--allocators=nonsense",
         "--tool=/nowhere/slabyard",
     ] {
-        let output = command(&[argument]);
+        let output = run_part("programs", &[argument]);
         assert_eq!(output.status.code(), Some(2), "{argument}");
         assert!(!output.stderr.is_empty());
     }

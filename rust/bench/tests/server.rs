@@ -1,10 +1,12 @@
 //! Short runs of the part `server`: every request gets the right answer, the counts add up, and the
 //! command writes what it prints to files.
 
+mod common;
+
+use common::run_part;
 use slabyard_bench::server::contender;
 use slabyard_bench::server::load::{Asks, Load};
 use slabyard_bench::server::process::Server;
-use std::process::{Command, Output};
 
 const KEYS: usize = 3001; // some connections have one key more than others
 
@@ -38,27 +40,22 @@ fn a_server_answers_every_stage() {
     }
 }
 
-fn command(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_slabyard-bench"))
-        .arg("server")
-        .args(arguments)
-        .output()
-        .unwrap()
-}
-
 #[test]
 fn a_run_prints_tables_and_keeps_the_raw_data() {
     let folder = std::env::temp_dir().join(format!("slabyard-server-{}", std::process::id()));
     let base = folder.join("found");
-    let output = command(&[
-        "--only=slabyard,glibc,absent",
-        "--preload=absent=libslabyard-no-such.so",
-        "--keys=2000",
-        "--requests=500",
-        "--repeats=2",
-        "--later-ms=5",
-        &format!("--out={}", base.display()),
-    ]);
+    let output = run_part(
+        "server",
+        &[
+            "--only=slabyard,glibc,absent",
+            "--preload=absent=libslabyard-no-such.so",
+            "--keys=2000",
+            "--requests=500",
+            "--repeats=2",
+            "--later-ms=5",
+            &format!("--out={}", base.display()),
+        ],
+    );
     assert!(output.status.success(), "{output:?}");
     let shown = String::from_utf8(output.stdout).unwrap();
     for expected in [
@@ -83,7 +80,7 @@ fn a_run_prints_tables_and_keeps_the_raw_data() {
 #[test]
 fn what_is_not_known_is_refused() {
     for arguments in [["--only=nonsense"], ["--preload=nonsense"]] {
-        let output = command(&arguments);
+        let output = run_part("server", &arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(!output.stderr.is_empty());
     }

@@ -1,30 +1,25 @@
 //! A short run of the part `service` prints its table and keeps the raw data. The tool belongs to
 //! another package: `cargo test --workspace` builds it too. The run is left out if there is no tool.
 
-use slabyard_bench::part;
-use std::process::{Command, Output};
+mod common;
 
-fn command(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_slabyard-bench"))
-        .arg("service")
-        .args(arguments)
-        .output()
-        .unwrap()
-}
+use common::{run_part, tool_is_built};
 
 #[test]
 fn a_run_prints_a_table_and_keeps_the_readings() {
-    if part::tool(None, &part::output_folder().unwrap()).is_err() {
-        eprintln!("left out: the tool is not built");
+    if !tool_is_built() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let base = folder.path().join("found");
-    let output = command(&[
-        "--quick",
-        "--allocators=slabyard",
-        &format!("--out={}", base.display()),
-    ]);
+    let output = run_part(
+        "service",
+        &[
+            "--quick",
+            "--allocators=slabyard",
+            &format!("--out={}", base.display()),
+        ],
+    );
     assert!(output.status.success(), "{output:?}");
     let shown = String::from_utf8(output.stdout).unwrap();
     for expected in [
@@ -59,7 +54,7 @@ fn a_run_prints_a_table_and_keeps_the_readings() {
 #[test]
 fn what_is_not_known_is_refused() {
     for argument in ["--allocators=nonsense", "--tool=/nowhere/slabyard"] {
-        let output = command(&[argument]);
+        let output = run_part("service", &[argument]);
         assert_eq!(output.status.code(), Some(2), "{argument}");
         assert!(!output.stderr.is_empty());
     }

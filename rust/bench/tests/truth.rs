@@ -3,12 +3,14 @@
 //! libraries are examples of this package, which cargo builds before its tests. The tool belongs to
 //! another package: `cargo test --workspace` builds it too. The run is left out if there is no tool.
 
+mod common;
+
+use common::{run_part, tool_is_built};
 use slabyard_bench::part;
 use slabyard_bench::truth::contender;
 use slabyard_bench::truth::programs::{Program, ALL};
 use slabyard_bench::truth::real::{self, Ready, Run};
 use std::path::Path;
-use std::process::{Command, Output};
 
 /// Runs a program on an allocator; none if it cannot run here.
 fn run(program: &Program, folder: &Path, who: &contender::Contender) -> Option<Run> {
@@ -68,28 +70,22 @@ fn the_memory_of_several_processes_is_added_up() {
     assert!(runs.into_iter().any(is_more));
 }
 
-fn command(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_slabyard-bench"))
-        .arg("truth")
-        .args(arguments)
-        .output()
-        .unwrap()
-}
-
 #[test]
 fn a_run_prints_what_is_stated_beside_what_is_real() {
-    if part::tool(None, &part::output_folder().unwrap()).is_err() {
-        eprintln!("left out: the tool is not built");
+    if !tool_is_built() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let base = folder.path().join("found");
-    let output = command(&[
-        "--quick",
-        "--only=map,redis",
-        "--allocators=slabyard,mimalloc",
-        &format!("--out={}", base.display()),
-    ]);
+    let output = run_part(
+        "truth",
+        &[
+            "--quick",
+            "--only=map,redis",
+            "--allocators=slabyard,mimalloc",
+            &format!("--out={}", base.display()),
+        ],
+    );
     assert!(output.status.success(), "{output:?}");
     let shown = String::from_utf8(output.stdout).unwrap();
     for expected in [
@@ -126,7 +122,7 @@ fn what_is_not_known_is_refused() {
         "--allocators=nonsense",
         "--tool=/nowhere/slabyard",
     ] {
-        let output = command(&[argument]);
+        let output = run_part("truth", &[argument]);
         assert_eq!(output.status.code(), Some(2), "{argument}");
         assert!(!output.stderr.is_empty());
     }

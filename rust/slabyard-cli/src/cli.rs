@@ -192,6 +192,9 @@ struct ServerArgs {
     /// path has a slash [default: when it waits for connections]
     #[arg(long, value_name = "WHEN", requires = "load", value_parser = ready_when)]
     ready: Option<Ready>,
+    /// Seconds after which a server that is not ready is not waited for
+    #[arg(long, value_name = "S", requires = "load", default_value_t = 60)]
+    ready_within: u64,
     /// Seconds of rest after the load, before the server's memory is read and the server is ended
     #[arg(long, value_name = "S", requires = "load", default_value_t = 3)]
     rest: u64,
@@ -208,6 +211,7 @@ impl ServerArgs {
         Some(Load {
             command: self.load.clone()?,
             ready: self.ready.clone().unwrap_or(Ready::Listens),
+            ready_within: Duration::from_secs(self.ready_within),
             rest: Duration::from_secs(self.rest),
             readers,
         })

@@ -51,7 +51,8 @@ pub trait Watch {
         false
     }
 
-    /// Whether processes that the program leaves behind are expected, and need not be named.
+    /// Whether processes that the program leaves behind are expected: they need not be named, and a
+    /// signal that ends the tool's wait ends them too.
     fn expects_others(&self) -> bool {
         false
     }
@@ -328,7 +329,11 @@ pub fn run(
             Some((signal, by_terminal)) => {
                 signalled = Some(signal);
                 if run.ended.is_some() {
-                    return Ok(run.result(passed_on, signalled, true));
+                    let others_stay = !watch.expects_others();
+                    if !others_stay {
+                        kill_children();
+                    }
+                    return Ok(run.result(passed_on, signalled, others_stay));
                 }
                 // The program receives signals from the terminal itself.
                 if !by_terminal {

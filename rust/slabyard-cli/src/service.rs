@@ -9,6 +9,7 @@ mod listening;
 pub mod readings;
 
 use crate::program::{children, descendants, Signals, Watch};
+use crate::run;
 use anyhow::{bail, Context, Result};
 use readings::Reader;
 use std::ffi::OsString;
@@ -18,9 +19,6 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
-
-/// A server that is not ready after this time is not waited for.
-const READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// A server that has not ended by itself after this time is killed.
 const END_WITHIN: Duration = Duration::from_secs(10);
@@ -45,6 +43,8 @@ pub struct Load {
     /// For the shell.
     pub command: OsString,
     pub ready: Ready,
+    /// A server that is not ready after this time is not waited for.
+    pub ready_within: Duration,
     /// The time between the end of the load and that of the server.
     pub rest: Duration,
     pub readers: Vec<Reader>,
@@ -251,9 +251,9 @@ impl Watch for Service<'_> {
             Stage::Starts(since) => {
                 if self.load.ready.is_now(&descendants(pid, None)) {
                     self.start_load()?;
-                } else if now > since + READY_WITHIN {
-                    let patience = READY_WITHIN.as_secs();
-                    bail!("after {patience} s the server {}", self.load.ready.said());
+                } else if now > since + self.load.ready_within {
+                    let patience = run::seconds(self.load.ready_within);
+                    bail!("after {patience} the server {}", self.load.ready.said());
                 }
             }
             Stage::Rests(_) if is_rested => {

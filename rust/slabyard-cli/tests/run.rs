@@ -284,11 +284,22 @@ fn the_malloc_that_a_program_is_linked_with_has_its_name() {
         linked.to_str().unwrap(),
         &search,
     ];
-    let program = program(&folder, "which", &flags);
+    let program = program(&folder, "which", &[&flags[..], &["-DWAITS"]].concat());
     let program = program.to_str().unwrap();
     let output = done(
         folder.path(),
         ["compare", "--run", "-r", "2", "-a", "glibc", "--", program],
+    );
+    // A shell that starts it has glibc's malloc.
+    let script = format!("{program}; :");
+    let words = [
+        "compare", "--run", "-r", "1", "-a", "slabyard", "--", "sh", "-c", &script,
+    ];
+    let started = stdout(&done(folder.path(), words));
+    let started = started.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        started.contains("/which, which has the malloc of "),
+        "{started}"
     );
     let out = stdout(&output);
     let words = out.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -298,6 +309,20 @@ fn the_malloc_that_a_program_is_linked_with_has_its_name() {
         "{out}"
     );
     assert!(out.contains("libc.so.6"), "{out}");
+}
+
+#[test]
+fn an_allocator_inside_a_program_is_told_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = program(&folder, "which", &["-DINSIDE=\"<jemalloc>: \""]);
+    let words = ["compare", "--run", "-r", "1", "-a", "slabyard", "--"];
+    let words = [&words[..], &[program.to_str().unwrap()]].concat();
+    let out = stdout(&done(folder.path(), words));
+    let out = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        out.contains("which contains jemalloc, which it may call by"),
+        "{out}"
+    );
 }
 
 /// The test skips what the compiler cannot link here.
@@ -417,7 +442,7 @@ fn real_runs_take_turns_and_are_compared() {
             let (median, runs) = (&one[kind]["median"], &one[kind]["runs"]);
             assert!(median.as_f64().unwrap() > 0.0, "{name}: {kind}");
             assert_eq!(runs.as_array().unwrap().len(), 3, "{name}: {kind}");
-            let ratio = &one[kind]["to_glibc"]["ratio"];
+            let ratio = &one[kind]["to_first"]["ratio"];
             assert_eq!(ratio.is_null(), name == "glibc", "{name}: {kind}");
         }
         assert!(

@@ -4,7 +4,9 @@ mod common;
 
 use common::*;
 use std::fs;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use tempfile::TempDir;
 
 /// The server, and the words that load it: this many requests of this size.
@@ -61,7 +63,7 @@ fn a_server_is_loaded_on_each_allocator_and_ended() {
     assert!(out.contains("its memory after the load"), "{out}");
     for head in [
         "load time ratio",
-        "memory after the load ratio",
+        "idle memory ratio",
         "requests/s ratio",
         "lag ratio",
     ] {
@@ -69,6 +71,13 @@ fn a_server_is_loaded_on_each_allocator_and_ended() {
     }
     assert!(!out.contains("p99"), "the load says nothing of it: {out}");
     assert!(!out.contains("may not have done its work"), "{out}");
+    assert!(out.contains(&format!("The load: {load}")), "{out}");
+    let printed = stdout(&output);
+    let table = printed.lines().filter(|line| !line.starts_with(['-', ' ']));
+    assert!(
+        table.clone().all(|line| line.chars().count() <= 80),
+        "{printed}"
+    );
     let file = json(folder.path(), "o.json");
     assert_eq!(file["load"], load);
     for allocator in 0..2 {
@@ -148,6 +157,14 @@ fn a_load_that_fails_and_a_server_that_ends_or_does_not_end_are_named() {
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(said.contains(why), "{how}: {said}");
     }
+    let slow = ["--run", "--ready", "./never", "--ready-within", "1"];
+    let output = slabyard(folder.path(), words(&client, &slow, &server, "daemon"));
+    let said = stderr(&output);
+    assert!(
+        said.contains("after 1.00 s the server has not made ./never"),
+        "{said}"
+    );
+    assert!(until(|| is_free(folder.path())), "the server was ended");
     let nothing = [
         "compare", "--run", "--load", "true", "--", "sh", "-c", "exit 0",
     ];
@@ -155,6 +172,34 @@ fn a_load_that_fails_and_a_server_that_ends_or_does_not_end_are_named() {
     assert!(said.contains("ends before it is ready"), "{said}");
     let said = ends_with(folder.path(), ["compare", "--load", "true", "x.syrec"], 2);
     assert!(said.contains("--load"), "{said}");
+}
+
+/// Whether no server listens at the socket.
+fn is_free(folder: &Path) -> bool {
+    UnixStream::connect(folder.join("socket")).is_err()
+}
+
+#[test]
+fn a_signal_ends_the_server_and_its_load() {
+    let (folder, server) = server();
+    let load = "echo $$ >load; exec sleep 60";
+    let mut tool = tool_that_heeds_signals();
+    tool.current_dir(&folder)
+        .args(words(load, &["--run"], &server, "daemon"));
+    let mut tool = tool
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let file = folder.path().join("load");
+    assert!(until(
+        || fs::read_to_string(&file).is_ok_and(|text| text.ends_with('\n'))
+    ));
+    let load: u32 = fs::read_to_string(&file).unwrap().trim().parse().unwrap();
+    // SAFETY: kill touches no memory; the tool is not waited for yet.
+    unsafe { libc::kill(tool.id() as libc::pid_t, libc::SIGINT) };
+    assert!(!tool.wait().unwrap().success());
+    assert!(is_gone(load) && until(|| is_free(folder.path())));
 }
 
 #[test]

@@ -58,8 +58,8 @@ fn interval(value: &Value) -> Option<Interval> {
 
 fn ratio(kind: &Value) -> Option<Ratio> {
     Some(Ratio {
-        mean: kind["to_glibc"]["ratio"].as_f64()?,
-        interval: interval(&kind["to_glibc"]["interval"])?,
+        mean: kind["to_first"]["ratio"].as_f64()?,
+        interval: interval(&kind["to_first"]["interval"])?,
     })
 }
 
@@ -165,12 +165,12 @@ mod tests {
         "answer": {"time_ms": -3.0, "time_interval_ms": {"low": -4.0, "high": -2.0},
                    "memory_bytes": 2048.0},
         "runs": {"answer": "With Slabyard, less.", "peaks_of_largest": true, "allocators": [
-            {"name": "glibc", "failure": null, "cpu_s": {"runs": [0.2, 0.21], "to_glibc": null},
-             "peak_bytes": {"runs": [10240, 10240], "to_glibc": null}},
+            {"name": "glibc", "failure": null, "cpu_s": {"runs": [0.2, 0.21], "to_first": null},
+             "peak_bytes": {"runs": [10240, 10240], "to_first": null}},
             {"name": "slabyard", "failure": null,
              "cpu_s": {"runs": [0.1, 0.11],
-                       "to_glibc": {"ratio": 0.51, "interval": {"low": 0.5, "high": 0.52}}},
-             "peak_bytes": {"runs": [20480, 20480], "to_glibc": {"ratio": 2.0, "interval": null}}},
+                       "to_first": {"ratio": 0.51, "interval": {"low": 0.5, "high": 0.52}}},
+             "peak_bytes": {"runs": [20480, 20480], "to_first": {"ratio": 2.0, "interval": null}}},
             {"name": "rpmalloc", "failure": "ends with status 1"}
         ]}
     }"#;

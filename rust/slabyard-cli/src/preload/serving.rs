@@ -97,12 +97,12 @@ impl Serving {
 
     /// Where the malloc is, unless it is the C library's.
     pub fn described(&self) -> Option<String> {
-        let where_ = if self.is_program {
+        let place = if self.is_program {
             "inside the program"
         } else {
             "with which the program is linked"
         };
-        (!self.is_glibc()).then(|| format!("{}, {where_}", self.file.display()))
+        (!self.is_glibc()).then(|| format!("{}, {place}", self.file.display()))
     }
 
     /// What a reader of the figures must know, if a library does not replace all of the malloc.

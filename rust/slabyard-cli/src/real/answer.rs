@@ -155,7 +155,7 @@ fn difference(
         true => format!(" than with {base}"),
         false => String::new(),
     };
-    let Some(Ratio { ratio, interval }) = ours.to_glibc else {
+    let Some(Ratio { ratio, interval }) = ours.to_first else {
         return format!(
             "is too little to compare ({}, and {} with {base})",
             unit(ours.figure.mean),

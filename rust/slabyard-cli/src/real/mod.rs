@@ -104,7 +104,7 @@ pub struct Kind {
     #[serde(flatten)]
     pub figure: Figure,
     /// `None` for glibc itself, and where glibc's figure may be 0.
-    pub to_glibc: Option<Ratio>,
+    pub to_first: Option<Ratio>,
 }
 
 /// All figures of one allocator.
@@ -568,12 +568,13 @@ fn summarise(
 fn described(contender: &Contender, plan: &Plan) -> Option<String> {
     let own = || serving::of(&plan.command[0]).ok()??.described();
     match &contender.library {
-        Some(library) if library.is_built_with_tool() => {
-            let peer = slabyard_peers::find(&contender.name);
-            let version = peer.map(|peer| (peer.version)()).unwrap_or_default();
-            Some(format!("{version}, {}", library.described()))
+        Some(library) => {
+            let built = slabyard_peers::find(&contender.name);
+            let version = built
+                .filter(|_| library.is_built_with_tool())
+                .map(|peer| format!("{}, ", (peer.version)()));
+            Some(version.unwrap_or_default() + &library.described())
         }
-        Some(library) => Some(library.described()),
         None => own(),
     }
 }
@@ -590,9 +591,9 @@ fn of_mallocs(plan: &Plan, others: &BTreeSet<PathBuf>) -> Vec<Caveat> {
             continue;
         };
         let name = program.display();
-        if let Some(where_) = serving.described().filter(|_| !serving.is_program) {
+        if let Some(place) = serving.described().filter(|_| !serving.is_program) {
             let text = format!(
-                "It starts {name}, which has the malloc of {where_}, if no library replaces it."
+                "It starts {name}, which has the malloc of {place}, if no library replaces it."
             );
             found.push(text.into());
         }
@@ -612,7 +613,7 @@ fn figures(plan: &Plan, record: Record, glibc: Option<&[Run]>) -> Measured {
     let kind = |value: &dyn Fn(&Run) -> f64| {
         let ours = values(&record.runs, value);
         Kind {
-            to_glibc: glibc.and_then(|glibc| ratio(&ours, &values(glibc, value))),
+            to_first: glibc.and_then(|glibc| ratio(&ours, &values(glibc, value))),
             figure: Figure::of(ours),
         }
     };

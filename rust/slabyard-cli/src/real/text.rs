@@ -89,11 +89,11 @@ pub fn failures(all: &RealRuns) -> Vec<String> {
 pub fn notes(all: &RealRuns) -> Vec<String> {
     let library = |one: &Measured| Some(format!("{}: {}", one.name, one.library.as_ref()?));
     let libraries = all.allocators.iter().filter_map(library);
-    MEANING
-        .map(String::from)
-        .into_iter()
-        .chain(libraries)
-        .collect()
+    let of_server = all.load.as_ref().map(|load| {
+        format!("Idle memory is the resident memory when the server has rested after the load. The load: {load}")
+    });
+    let meaning = MEANING.map(String::from).into_iter();
+    meaning.chain(of_server).chain(libraries).collect()
 }
 
 fn good(all: &RealRuns) -> impl Iterator<Item = &Measured> {
@@ -150,7 +150,7 @@ fn of_server(all: &RealRuns) -> Vec<Shown> {
         figure("load time", seconds, |one| {
             Some(&one.served.as_ref()?.load_s)
         }),
-        figure("memory after the load", bytes, |one| {
+        figure("idle memory", bytes, |one| {
             Some(&one.served.as_ref()?.idle_bytes)
         }),
     ];
@@ -185,7 +185,7 @@ impl Shown {
     /// interval.
     fn cells(&self, one: &Measured) -> [String; 3] {
         let kind = self.kind(one);
-        let ratio = kind.and_then(|kind| kind.to_glibc);
+        let ratio = kind.and_then(|kind| kind.to_first);
         let interval = ratio.and_then(|ratio| ratio.interval);
         let cells = [
             kind.map(|kind| (self.unit)(kind.figure.mean)),

@@ -117,6 +117,7 @@ fn share(pid: u32) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::children;
     use std::process::{Child, Command, Stdio};
 
     fn shell(script: &str) -> Child {
@@ -171,5 +172,26 @@ mod tests {
         );
         drop(alone.stdin.take());
         alone.wait().unwrap();
+    }
+
+    /// Children of other tests of this process may be among the descendants.
+    #[test]
+    fn a_process_apart_and_its_children_do_not_count() {
+        let mut server = shell("read -r _");
+        let mut load = shell("sh -c \"read -r _; :\"; :");
+        let begin = Instant::now();
+        while begin.elapsed() < Duration::from_secs(20) && children(load.id()).is_empty() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let of_load = children(load.id());
+        let all = descendants(server.id(), None);
+        assert!(!of_load.is_empty() && of_load.iter().all(|pid| all.contains(pid)));
+        let without = descendants(server.id(), Some(load.id()));
+        assert!(without.contains(&server.id()) && !without.contains(&load.id()));
+        assert!(of_load.iter().all(|pid| !without.contains(pid)));
+        for one in [&mut server, &mut load] {
+            drop(one.stdin.take());
+            one.wait().unwrap();
+        }
     }
 }

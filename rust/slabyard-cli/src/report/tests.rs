@@ -287,7 +287,7 @@ fn full_report() -> Report {
     }
     let mut long = runs.allocators[1].clone();
     long.name = "a-library-with-a-very-long-name-of-the-user".to_string();
-    long.cpu_s.to_glibc = Some(Ratio {
+    long.cpu_s.to_first = Some(Ratio {
         ratio: 1234.0,
         interval: Some(Interval {
             low: -5.0,
@@ -919,7 +919,7 @@ fn a_replay_without_slabyard_or_glibc_has_a_sentence() {
 /// Runs of a program on glibc and Slabyard, for a report.
 fn runs() -> RealRuns {
     let kind = |values: [f64; 3], glibc: Option<[f64; 3]>| Kind {
-        to_glibc: glibc.map(|glibc| Ratio {
+        to_first: glibc.map(|glibc| Ratio {
             ratio: certainty::mean(&values) / certainty::mean(&glibc),
             interval: certainty::of_ratio(&values, &glibc),
         }),
@@ -1083,7 +1083,7 @@ fn a_dot_whose_certainty_is_unknown_is_hollow() {
     report.runs = Some(all.clone());
     assert_eq!(hollow(&html::render(&report)), known);
     let cpu = &mut all.allocators[1].cpu_s;
-    cpu.to_glibc = cpu.to_glibc.map(|ratio| Ratio {
+    cpu.to_first = cpu.to_first.map(|ratio| Ratio {
         interval: None,
         ..ratio
     });

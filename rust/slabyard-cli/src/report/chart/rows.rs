@@ -36,7 +36,7 @@ pub fn runs(all: &RealRuns, shown: &Shown) -> Option<String> {
     let axis = axis_of_runs(&rows.iter().map(|row| row.1).collect::<Vec<_>>());
     let words = |one: &real::Measured, kind: &real::Kind| {
         let value = (shown.unit)(kind.figure.mean);
-        let told = kind.to_glibc.map(|ratio| signed(ratio.ratio));
+        let told = kind.to_first.map(|ratio| signed(ratio.ratio));
         match told {
             Some(told) => format!("{value}  {told}"),
             None if one.name == *base => value,
@@ -94,12 +94,12 @@ fn dot(
     hint: &str,
 ) {
     let percent = |ratio: f64| (ratio - 1.0) * 100.0;
-    let ratio = match kind.to_glibc {
+    let ratio = match kind.to_first {
         Some(ratio) => ratio.ratio,
         None if is_base => 1.0,
         None => return,
     };
-    let sure = kind.to_glibc.and_then(|ratio| ratio.interval);
+    let sure = kind.to_first.and_then(|ratio| ratio.interval);
     if let Some(sure) = sure {
         let (low, high) = (axis.at(percent(sure.low)), axis.at(percent(sure.high)));
         line(svg, "range", (low, y), (high, y));
@@ -122,7 +122,7 @@ fn dot(
 
 /// An axis in per cent of the first allocator's figure, which holds all intervals.
 fn axis_of_runs(kinds: &[&real::Kind]) -> Axis {
-    let ratios = kinds.iter().filter_map(|kind| kind.to_glibc);
+    let ratios = kinds.iter().filter_map(|kind| kind.to_first);
     let all = ratios.flat_map(|ratio| match ratio.interval {
         Some(sure) => [sure.low.max(0.0), ratio.ratio, sure.high],
         None => [ratio.ratio; 3],
@@ -161,7 +161,7 @@ fn signed(ratio: f64) -> String {
 /// A figure with its ratio to the first allocator's, in words.
 fn in_words(kind: &real::Kind, shown: &Shown) -> String {
     let value = (shown.unit)(kind.figure.mean);
-    let Some(ratio) = kind.to_glibc else {
+    let Some(ratio) = kind.to_first else {
         return value;
     };
     let sure = ratio.interval.map_or(String::new(), bounds);
