@@ -107,7 +107,7 @@ compare() {
 cat <<END
 Records a real program, runs it on each allocator, and replays its allocations. The program gains less than
 its allocations alone, or loses: the first sentence of the answer says how much. On two cores this takes
-three to four minutes, of which one is compiling.
+two to four minutes, of which one is compiling.
 END
 build
 collect
