@@ -14,6 +14,7 @@
 #include "cache/guarded.h"
 #include "cache/kind.h"
 #include "cache/limit.h"
+#include "cache/mixed.h"
 #include "cache/passed.h"
 #include "cache/watched.h"
 #include "chunk/side.h"
@@ -168,6 +169,7 @@ int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned numbe
         return -1;
     }
     sy_memory_hold(cache->memory);
+    sy_mixed_join(cache);
     sy_fork_order(); /* the offset is stored last, see sy_cache_is_open */
     if (cache->flags & SY_HANDLES)
         set_up_names(cache);

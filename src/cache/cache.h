@@ -5,7 +5,8 @@
  * A cache is a client of the magazine layer: refill takes slots out of slabs, flush puts them back.
  * Its slabs are runs of units from chunk/.
  *
- *     slots in all slabs == free in slabs + out;  out + guarded == live + in magazines
+ *     slots in all slabs == free in slabs + out
+ *     out + mixed + guarded == live + in magazines
  */
 #ifndef SY_CACHE_CACHE_H
 #define SY_CACHE_CACHE_H
@@ -75,6 +76,7 @@ struct sy_cache {
     uint64_t seen;          /* refills and flushes when the last trim by age looked */
     bool idle;              /* no refill or flush between the last two trims by age */
     size_t out;             /* slots outside the slabs */
+    size_t mixed;           /* objects in mixed units, live or in magazines (mixed.h) */
     size_t guarded;         /* live objects in no slab (guarded.h) */
     size_t passed;          /* live objects that are blocks of the C library, with SY_PASSED */
     size_t empties_max;     /* empty slabs kept for a reserve, beyond those kept in any case */
@@ -117,6 +119,9 @@ static inline bool sy_cache_is_open(const sy_cache *class_cache) {
 enum { SY_MALLOC_ALIGN = 16 }; /* the alignment if the program names none */
 void *sy_cache_alloc_sized(sy_cache *cache, size_t size, size_t align);
 void sy_cache_free_sized(sy_cache *cache, void *object, size_t size);
+/* Allocates an object of a cache without flags that lies in one of its slabs, not in a mixed unit:
+ * it has the cache's alignment. NULL with ENOMEM. */
+void *sy_cache_alloc_in_slab(sy_cache *cache);
 
 /* Has `tell` called with each cache that is to be destroyed and may have live objects. A separate
  * heap reports for its caches itself. */

@@ -7,6 +7,7 @@
 
 #include "base/bits.h"
 #include "cache/guarded.h"
+#include "cache/mixed.h"
 #include "cache/watched.h"
 #include "chunk/side.h"
 #include "os/facts.h"
@@ -22,7 +23,8 @@ size_t sy_cache_in_use(const sy_cache *cache_) {
     size_t depot, loaded;
     sy_clients_lock(); /* under both locks items that a pass moves are counted once */
     sy_lock_acquire(&cache->lock);
-    size_t out = cache->out - in_quarantine(cache), elsewhere = cache->guarded + cache->passed;
+    size_t out = cache->out + cache->mixed - in_quarantine(cache),
+           elsewhere = cache->guarded + cache->passed;
     sy_client_held(&cache->client, &depot, &loaded);
     sy_lock_release(&cache->lock);
     sy_clients_unlock();
@@ -62,7 +64,7 @@ int sy_cache_get_stats(const sy_cache *cache_, sy_cache_stats *stats) {
 
     sy_clients_lock();
     sy_lock_acquire(&cache->lock);
-    size_t out = cache->out, passed = cache->passed;
+    size_t out = cache->out, mixed = cache->mixed, passed = cache->passed;
     sy_client_held(&cache->client, &stats->in_depot, &stats->in_loaded);
     sy_clients_unlock();
     stats->in_quarantine = in_quarantine(cache);
@@ -87,7 +89,7 @@ int sy_cache_get_stats(const sy_cache *cache_, sy_cache_stats *stats) {
     stats->waste = stats->tail + stats->slots * (layout->slot - cache->size);
     stats->retired = atomic_load_explicit(&cache->retired, memory_order_relaxed);
     size_t waiting = stats->in_depot + stats->in_loaded + stats->in_quarantine + stats->retired;
-    stats->in_use = stats->guarded + passed + (out > waiting ? out - waiting : 0);
+    stats->in_use = stats->guarded + passed + (out + mixed > waiting ? out + mixed - waiting : 0);
     sy_client_counts counts = sy_client_count(&cache->client);
     stats->depot_hits = counts.depot_hits;
     stats->depot_misses = counts.depot_misses;
@@ -119,6 +121,9 @@ void sy_get_stats(sy_stats *stats) {
         if (cache) stats->slabs += sy_cache_slab_bytes(cache);
         sy_client_unpin(client);
     }
+    size_t mixed, holes;
+    sy_mixed_count(&mixed, &holes);
+    stats->slabs += mixed;
     sy_chunk_stats chunks = sy_chunk_count();
     stats->chunks = chunks.chunks;
     stats->mapped = chunks.chunks * SY_CHUNK_BYTES + chunks.large_bytes + chunks.large_kept;
@@ -163,6 +168,7 @@ size_t sy_cache_verify(sy_cache *cache) {
     }
     wrong += slabs != cache->slab_count;
     wrong += free_slots + cache->out != slabs * cache->layout.slots;
+    wrong += cache->mixed != sy_mixed_objects(cache);
     wrong += cache->out + cache->guarded + cache->passed - cache->retired > cache->limit;
     wrong += sy_cache_guards(cache) && sy_guard_live(cache->watch) > cache->guarded;
     for (unsigned bin = 0; bin < SY_BIN_NONE; bin++) {

@@ -10,6 +10,7 @@
 #include "cache/epoch.h"
 #include "cache/guarded.h"
 #include "cache/limit.h"
+#include "cache/mixed.h"
 #include "cache/watched.h"
 #include "magazine/store.h"
 #include "os/invariant.h"
@@ -156,6 +157,18 @@ static bool has_free_slot(sy_cache *cache, const sy_bins *bins) {
     return any;
 }
 
+/* Moves the last `taken` of `count` items to the front. */
+static void move_down(uintptr_t *items, size_t count, size_t taken) {
+    if (taken < count) memmove(items, items + count - taken, taken * sizeof *items);
+}
+
+/* Takes slots out of mixed units; `anyway`: there is no other memory. */
+static size_t refill_mixed(sy_cache *cache, uintptr_t *items, size_t count, bool anyway) {
+    size_t taken = sy_mixed_take(cache, items + count, count, anyway);
+    move_down(items, count, taken);
+    return taken;
+}
+
 size_t sy_cache_refill(void *owner, uintptr_t *items, size_t count) {
     sy_cache *cache = owner;
     sy_bins *bins = cache->flags & SY_EPOCHS ? sy_epoch_bins(cache) : &cache->bins;
@@ -168,27 +181,35 @@ size_t sy_cache_refill(void *owner, uintptr_t *items, size_t count) {
         bool unbuilt = cache->construct && mark_unbuilt(cache, first, taken);
         cache->counts.refills += taken > 0;
         sy_lock_release(&cache->lock);
-        if (taken) {
-            if (taken < count) memmove(items, first, taken * sizeof *items);
-            return unbuilt ? construct(cache, items, taken) : taken;
-        }
+        move_down(items, count, taken);
+        if (taken) return unbuilt ? construct(cache, items, taken) : taken;
         if (limited) {
             sy_refuse(SY_REFUSAL_CACHE_LIMIT);
             errno = ENOMEM;
             return 0;
         }
-        if (!sy_cache_add_slab(cache, bins) && !has_free_slot(cache, bins)) return 0;
+        taken = refill_mixed(cache, items, count, false);
+        if (taken) return taken;
+        if (sy_cache_add_slab(cache, bins) || has_free_slot(cache, bins)) continue;
+        return refill_mixed(cache, items, count, true);
+    }
+}
+
+void *sy_cache_alloc_in_slab(sy_cache *cache) {
+    uintptr_t object;
+    for (;;) {
+        sy_lock_acquire(&cache->lock);
+        size_t taken = take_slots(cache, &cache->bins, &object + 1, 1);
+        sy_lock_release(&cache->lock);
+        if (taken) return (void *)object;
+        if (!sy_cache_add_slab(cache, &cache->bins) && !has_free_slot(cache, &cache->bins))
+            return NULL;
     }
 }
 
 /* ---- flush ---- */
 
 enum { EMPTIES_SHARE = 8 }; /* one part in so many of the slabs may be empty (give_up_surplus) */
-
-/* A bad free: the item's index in the magazine, and a sy_fault_kind. */
-typedef struct sy_bad_item {
-    uint8_t index, kind;
-} sy_bad_item;
 
 _Static_assert(SY_MAGAZINE_ITEMS <= UINT8_MAX, "an index fits");
 
@@ -197,7 +218,10 @@ typedef struct sy_flush {
     size_t returned;
     sy_slab *surplus; /* list of empty slabs that are unlinked and to be released */
     size_t faults;
-    sy_bad_item bad[SY_MAGAZINE_ITEMS];
+    sy_flush_item bad[SY_MAGAZINE_ITEMS];
+    size_t mixed; /* items in mixed units */
+    sy_flush_item in_mixed[SY_MAGAZINE_ITEMS];
+    sy_slab *emptied; /* mixed units that have become empty */
 } sy_flush;
 
 sy_fault sy_cache_fault(const sy_cache *cache, sy_fault_kind kind, uintptr_t address,
@@ -220,7 +244,7 @@ sy_fault sy_cache_fault(const sy_cache *cache, sy_fault_kind kind, uintptr_t add
 }
 
 static SY_COLD void note_fault(sy_flush *flush, sy_fault_kind kind, size_t index) {
-    flush->bad[flush->faults++] = (sy_bad_item){(uint8_t)index, (uint8_t)kind};
+    flush->bad[flush->faults++] = (sy_flush_item){(uint8_t)index, (uint8_t)kind};
 }
 
 /* Raises the faults. A handler of faults may free objects to the magazine in which the items are,
@@ -229,8 +253,8 @@ static SY_COLD void sy_cache_raise_noted(const sy_flush *flush, const uintptr_t 
     uintptr_t address[SY_MAGAZINE_ITEMS];
     for (size_t i = 0; i < flush->faults; i++) address[i] = items[flush->bad[i].index];
     for (size_t i = 0; i < flush->faults; i++) {
-        sy_fault fault = sy_cache_fault(flush->cache, (sy_fault_kind)flush->bad[i].kind, address[i],
-                                        sy_slab_at(address[i]));
+        sy_fault fault = sy_cache_fault(flush->cache, (sy_fault_kind)flush->bad[i].fault,
+                                        address[i], sy_slab_at(address[i]));
         sy_fault_raise(&fault);
     }
 }
@@ -265,8 +289,22 @@ SY_COLD sy_fault_kind sy_cache_fault_outside(const sy_cache *cache, const sy_sla
     return released ? SY_FAULT_DOUBLE_FREE : SY_FAULT_WRONG_CACHE;
 }
 
-static SY_COLD void note_outside(sy_flush *flush, uintptr_t address, size_t index) {
-    note_fault(flush, sy_cache_fault_outside(flush->cache, sy_slab_at(address)), index);
+/* Notes an item that lies in a mixed unit, or the fault of an address that lies in no slab of the
+ * cache. */
+static inline void note_outside(sy_flush *flush, const sy_slab *run, size_t index) {
+    if (sy_is_mixed(run) && flush->cache->class_number)
+        flush->in_mixed[flush->mixed++] = (sy_flush_item){.index = (uint8_t)index};
+    else
+        note_fault(flush, sy_cache_fault_outside(flush->cache, run), index);
+}
+
+/* Puts the items in mixed units back. The lock is held. */
+static void put_in_mixed(sy_flush *flush, const uintptr_t *items) {
+    sy_cache *cache = flush->cache;
+    size_t refused = sy_mixed_put(cache, items, flush->in_mixed, flush->mixed, &flush->emptied);
+    cache->mixed -= flush->mixed - refused;
+    for (size_t i = 0; i < refused; i++)
+        note_fault(flush, (sy_fault_kind)flush->in_mixed[i].fault, flush->in_mixed[i].index);
 }
 
 /* Sets the bits of the items' slots, and notes the faults. The lock is held. */
@@ -279,7 +317,7 @@ static void put_slots(sy_flush *flush, const uintptr_t *items, size_t count) {
         if (!slab || address - slab->start >= layout->slab_bytes) {
             sy_slab *next = sy_slab_at(address);
             if (SY_UNLIKELY(!sy_slab_is_in(next, flush->cache))) {
-                note_outside(flush, address, i);
+                note_outside(flush, next, i);
                 continue;
             }
             if (slab) leave_slab(flush, slab, added);
@@ -300,6 +338,7 @@ static void put_slots(sy_flush *flush, const uintptr_t *items, size_t count) {
         added++;
     }
     if (slab) leave_slab(flush, slab, added);
+    if (flush->mixed) put_in_mixed(flush, items);
 }
 
 /*
@@ -320,7 +359,8 @@ static void give_up_surplus(sy_flush *flush) {
 static void begin_flush(sy_flush *flush, sy_cache *cache) {
     flush->cache = cache;
     flush->surplus = NULL;
-    flush->returned = flush->faults = 0;
+    flush->returned = flush->faults = flush->mixed = 0;
+    flush->emptied = NULL;
 }
 
 /* Called when all slots are put back; the lock is held. */
@@ -332,6 +372,7 @@ static void end_flush(sy_flush *flush) {
 
 /* Releases the slabs that the flush unlinked. The lock is not held. */
 static void sy_cache_release_surplus(sy_flush *flush) {
+    sy_mixed_release(flush->emptied);
     while (flush->surplus) {
         sy_slab *slab = flush->surplus;
         flush->surplus = slab->next;
@@ -398,6 +439,7 @@ static void win_try(sy_cache *cache, uintptr_t address) {
 /* Whether a slot begins at `address` and is out of its slab. The lock is held. */
 static bool is_out(const sy_cache *cache, uintptr_t address) {
     const sy_slab *slab = sy_slab_at(address);
+    if (sy_is_mixed(slab)) return sy_mixed_cache_at(address) == cache;
     if (!sy_slab_is_in(slab, cache)) return false;
     uint32_t index = sy_slab_index(slab, &cache->layout, address);
     return index != UINT32_MAX && !sy_slab_bit(slab->free, index);

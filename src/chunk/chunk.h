@@ -45,7 +45,10 @@ typedef struct sy_slab {
     /* Cache line 0: the fields that a flush reads and writes. */
     alignas(64) uintptr_t first; /* address of slot 0 */
     void *owner;                 /* the cache; NULL: a span of the heap */
-    uint64_t *free;              /* bit set: the slot is in the slab */
+    union {
+        uint64_t *free;  /* bit set: the slot is in the slab */
+        uint64_t filled; /* of a mixed unit: bit set: a piece begins in this word of its table */
+    };
     uint64_t idle; /* bit set: in this 1/64 of the slab, the last pass by age found only free slots
                     * (or discarded it), and none of them was taken since */
     uint32_t ordinal; /* of slot 0, in a cache with handles */
@@ -54,8 +57,11 @@ typedef struct sy_slab {
     uint16_t free_least, free_most; /* bounds of free_count in its bin */
     uint8_t first_word;             /* no free bit in a word before it */
     uint8_t bin;
-    struct sy_bins *bins; /* the bins that it is in, or belongs to while it is set aside */
-    size_t bytes;         /* of the run; a multiple of a unit */
+    union {
+        struct sy_bins *bins;     /* that it is in, or belongs to while it is set aside */
+        struct sy_pieces *pieces; /* the table of a mixed unit */
+    };
+    size_t bytes; /* of the run; a multiple of a unit */
     /* Cache line 1. */
     alignas(64) sy_heap_node node;   /* in its bin */
     struct sy_slab *next, *previous; /* all slabs of the owner */

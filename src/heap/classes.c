@@ -37,10 +37,10 @@ const uint8_t sy_wide_class_table[SY_CLASS_TABLE_MAX / 16 + 1] = {
         (15u << (k)) + 1, 1u << (k)                                                            \
     }
 
-const sy_class_sizes sy_class_sizes_of[SY_CLASSES] = {
+const sy_class_sizes sy_class_sizes_of[SY_CLASSES + 1] = {
     {0, 0},      {0, 9},      {9, 8},       {17, 16},     {33, 16},     {49, 16},     {65, 16},
     {81, 16},    {97, 16},    {113, 16},    DOUBLING(4),  DOUBLING(5),  DOUBLING(6),  DOUBLING(7),
-    DOUBLING(8), DOUBLING(9), DOUBLING(10), DOUBLING(11), DOUBLING(12), DOUBLING(13),
+    DOUBLING(8), DOUBLING(9), DOUBLING(10), DOUBLING(11), DOUBLING(12), DOUBLING(13), {0, 0},
 };
 
 const struct sy_class_window *const sy_class_window_1 =

@@ -41,12 +41,13 @@ static inline size_t sy_class_size(unsigned class_number) {
     return (size_t)(9 + beyond % 8) << (4 + beyond / 8);
 }
 
-/* The sizes of a class: the least one, and how many there are. Class 0 has no size. */
+/* The sizes of a class: the least one, and how many there are. Class 0 has no size, nor has the
+ * number of mixed units. */
 typedef struct sy_class_sizes {
     uint32_t least, count;
 } sy_class_sizes;
 
-extern SY_HIDDEN const sy_class_sizes sy_class_sizes_of[SY_CLASSES];
+extern SY_HIDDEN const sy_class_sizes sy_class_sizes_of[SY_CLASSES + 1];
 
 /* Whether objects of `size` bytes are in this class. Compares only the lower 32 bits of the size,
  * which is cheaper; the caller knows the class from the object's address. */

@@ -20,6 +20,7 @@
 #include "cache/guarded.h"
 #include "cache/kind.h"
 #include "cache/limit.h"
+#include "cache/mixed.h"
 #include "cache/passed.h"
 #include "cache/watched.h"
 #include "heap/aligned.h"
@@ -36,8 +37,10 @@
 /* The caches of the size classes, in the order in which the classes are first used. So a program
  * that uses few classes touches few pages. They are never destroyed. */
 static sy_cache class_caches[SY_CLASSES];
-static _Atomic(sy_cache *) classes[SY_CLASSES]; /* NULL: not open; written under the lock of the
-                                                 * start */
+static _Atomic(sy_cache *) classes[SY_CLASSES + 1]; /* NULL: not open, or no class; written under
+                                                     * the lock of the start */
+
+_Static_assert((int)SY_CLASS_MIXED == (int)SY_CLASSES, "the last entries are those of no class");
 
 static sy_cache *class_known(unsigned class_number) {
     return atomic_load_explicit(&classes[class_number], memory_order_acquire);
@@ -135,6 +138,23 @@ static bool is_own_class(const sy_cache *cache) {
     return cache->class_number || sy_checked_owns(cache) || sy_sampled_owns(cache);
 }
 
+/* The class of an object in a mixed unit; 0: no object begins there. */
+static SY_COLD unsigned sy_class_in_mixed(const void *object) {
+    const sy_cache *cache = sy_mixed_cache_at((uintptr_t)object);
+    return cache ? cache->class_number : 0;
+}
+
+/* The same for an object that may be elsewhere: then 0. */
+static inline unsigned class_of_mixed(const void *object) {
+    return sy_class_at((uintptr_t)object) == SY_CLASS_MIXED ? sy_class_in_mixed(object) : 0;
+}
+
+/* The class of an object, or 0: it is in no class, or no object begins there. */
+static inline unsigned class_at(const void *object) {
+    unsigned class_number = sy_class_at((uintptr_t)object);
+    return class_number == SY_CLASS_MIXED ? sy_class_in_mixed(object) : class_number;
+}
+
 /* ---- allocation ---- */
 
 /* The cold functions keep their frames (sy_cpu_keep_frame): tools and audits record stacks in the
@@ -165,11 +185,15 @@ static inline void *alloc(size_t size) {
     return sy_malloc_slow(size);
 }
 
-/* Allocates `size` bytes from a given class, whose slots may be larger than `size` needs. */
+/* Allocates `size` bytes from a given class, whose slots may be larger than `size` needs. Slots
+ * have the alignment; objects in mixed units need not have it. */
 static void *alloc_in_class(unsigned class_number, size_t size, size_t align) {
     uintptr_t object;
-    if (SY_LIKELY(sy_loaded_pop(&sy_abi_1[class_number], &object))) return (void *)object;
-    return sy_class_alloc_slow(class_number, size, align);
+    if (SY_UNLIKELY(!sy_loaded_pop(&sy_abi_1[class_number], &object)))
+        object = (uintptr_t)sy_class_alloc_slow(class_number, size, align);
+    if (SY_LIKELY(object % align == 0)) return (void *)object;
+    sy_free((void *)object);
+    return sy_cache_alloc_in_slab(class_known(class_number));
 }
 
 /* The names of inlined functions are in parentheses: slabyard/heap.h has macros of these names. */
@@ -300,6 +324,8 @@ static void free_unclassed(void *object, size_t told) {
     if (!slab && free_block(object, told)) return;
     if (!slab)
         raise_fault(SY_FAULT_FOREIGN_POINTER, object, NULL);
+    else if (sy_is_mixed(slab))
+        raise_fault(sy_mixed_fault((uintptr_t)object), object, NULL);
     else if (cache && sy_checked_owns(cache))
         sy_checked_large_free(object, told);
     else if (cache)
@@ -325,7 +351,7 @@ static void sy_free_in_class(void *object, unsigned class_number, size_t told) {
  * object outside of the map's window has not been tried yet. */
 static SY_COLD void sy_free_slow(void *object) {
     if (!object) return;
-    unsigned class_number = sy_class_at((uintptr_t)object);
+    unsigned class_number = class_at(object);
     if (sy_loaded_push_once(&sy_abi_1[class_number], (uintptr_t)object)) return;
     sy_cpu_keep_frame();
     sy_free_in_class(object, class_number, SIZE_MAX);
@@ -339,7 +365,7 @@ void sy_free(void *object) {
 SY_COLD void sy_free_misaligned(void *object) {
     sy_cpu_keep_frame();
     int error = errno;
-    unsigned class_number = sy_class_at((uintptr_t)object);
+    unsigned class_number = class_at(object);
     sy_cache *cache = class_known(class_number);
     if (cache && !sy_cache_checks(cache))
         cache->kind->flush(cache, &(uintptr_t){(uintptr_t)object}, 1, NULL);
@@ -374,7 +400,7 @@ static SY_COLD void sy_free_mismatched(void *object, unsigned class_number, size
 
 /* A size of SIZE_MAX, which would mean "no size", is passed on as one less. */
 static SY_COLD void sy_free_sized_slow(void *object, size_t size) {
-    unsigned class_number = sy_class_at((uintptr_t)object);
+    unsigned class_number = class_at(object);
     bool fits = sy_class_has(class_number, size);
     if (fits && sy_loaded_push_once(&sy_abi_1[class_number], (uintptr_t)object)) return;
     sy_cpu_keep_frame();
@@ -396,7 +422,7 @@ void(sy_free_sized)(void *object, size_t size) {
 /* Frees an object of the class, or a span if the class is 0. */
 static SY_COLD void sy_free_aligned_slow(void *object, unsigned class_number, size_t size) {
     sy_cpu_keep_frame();
-    unsigned found = sy_class_at((uintptr_t)object);
+    unsigned found = class_at(object);
     if (!found && !class_number && span_of(object))
         sy_free_in_class(object, 0, SIZE_MAX);
     else if (found == class_number)
@@ -430,7 +456,7 @@ static const sy_cache *checking(const void *object) {
 static bool find_object(const void *object, size_t *bytes) {
     const sy_cache *checker = object ? checking(object) : NULL;
     if (SY_UNLIKELY(checker)) return checker->kind->find(checker, object, bytes);
-    unsigned class_number = sy_class_at((uintptr_t)object);
+    unsigned class_number = class_at(object);
     const sy_slab *span = class_number || !object ? NULL : span_of(object);
     *bytes = class_number ? sy_class_size(class_number) : span ? span->bytes : 0;
     return class_number || span;
@@ -495,6 +521,7 @@ static bool move_content(const void *from, void *to, size_t bytes) {
 static SY_COLD void *sy_realloc_slow(void *object, size_t size) {
     sy_cpu_keep_frame();
     size_t have;
+    if (size <= SY_CLASS_SIZE_MAX && sy_class_has(class_of_mixed(object), size)) return object;
     if (!find_object(object, &have)) {
         if (checking(object) || sy_slab_at((uintptr_t)object))
             sy_free(object); /* raises the fault */

@@ -4,6 +4,7 @@
 #include "cache/account.h"
 #include "cache/cache.h"
 #include "cache/limit.h"
+#include "cache/mixed.h"
 #include "cache/passed.h"
 #include "chunk/memory.h"
 #include "keep/leaks.h"
@@ -30,6 +31,7 @@ const sy_part *const sy_parts[] = {
     &sy_limits_part,      &sy_epochs_part, /* SY_RANK_EPOCHS */
     &sy_threads_part,                      /* SY_RANK_THREADS */
     &sy_caches_part,                       /* SY_RANK_CACHE */
+    &sy_mixed_part,                        /* SY_RANK_MIXED */
     &sy_arenas_part,                       /* SY_RANK_ARENAS, SY_RANK_ARENA */
     &sy_memory_part,                       /* SY_RANK_MEMORIES to SY_RANK_SIDE */
     &sy_passed_part,                       /* SY_RANK_PASSED */

@@ -26,6 +26,7 @@
 #include "base/bits.h"
 #include "cache/directory.h"
 #include "cache/guarded.h"
+#include "cache/mixed.h"
 #include "cache/watched.h"
 #include "chunk/headers.h"
 #include "chunk/side.h"
@@ -254,11 +255,31 @@ static void look_at_slots(sy_reach *reach, const sy_slab *slab, uintptr_t start,
     }
 }
 
+typedef struct sy_part_of_unit {
+    sy_reach *reach;
+    uintptr_t start, end;
+} sy_part_of_unit;
+
+static void look_at_object(void *arg, uintptr_t object, size_t bytes) {
+    const sy_part_of_unit *part = arg;
+    uintptr_t end = object + bytes;
+    look_through(part->reach, object > part->start ? object : part->start,
+                 end < part->end ? end : part->end);
+}
+
+/* Searches a part of a mixed unit. None of its objects has a record. */
+static void look_at_mixed(sy_reach *reach, const sy_slab *unit, uintptr_t start, uintptr_t end) {
+    sy_part_of_unit part = {reach, start, end};
+    sy_mixed_each(unit, start, end, look_at_object, &part);
+}
+
 /* Searches a part of a chunk or large span, if it is in a slab that a cache has, or in a span of
  * the heap. Free units, and runs that are being made or given back, are not searched. */
 static void look_at_run(sy_reach *reach, uintptr_t start, uintptr_t end) {
     const sy_slab *run = sy_slab_at(start);
-    if (run && is_listed(run))
+    if (sy_is_mixed(run))
+        look_at_mixed(reach, run, start, end);
+    else if (run && is_listed(run))
         look_at_slots(reach, run, start, end);
     else if (run && !run->owner && run->first)
         look_through(reach, start, end);

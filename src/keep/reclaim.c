@@ -9,6 +9,7 @@
 
 #include "cache/cache.h"
 #include "cache/directory.h"
+#include "cache/mixed.h"
 #include "chunk/chunk.h"
 #include "chunk/pressure.h"
 #include "chunk/quota.h"
@@ -46,7 +47,15 @@ _Atomic bool sy_reclaim_leaves_out;
 
 /* ---- a pass ---- */
 
-typedef enum sy_stage { NOTHING, CHUNKS_FIRST, CLIENTS, CHUNKS, ORDINALS, MAGAZINES } sy_stage;
+typedef enum sy_stage {
+    NOTHING,
+    CHUNKS_FIRST,
+    CLIENTS,
+    MIXED,
+    CHUNKS,
+    ORDINALS,
+    MAGAZINES
+} sy_stage;
 typedef enum sy_pass_kind { BY_GROWTH, BY_AGE, AT_ONCE } sy_pass_kind;
 
 typedef struct sy_pass {
@@ -70,6 +79,7 @@ static void enter_stage(sy_pass *pass, sy_stage stage) {
     pass->stage = stage;
     pass->done = pass->client = pass->magazines = 0;
     pass->ordinals = 0;
+    pass->slabs_left = SIZE_MAX;
     if (stage == CHUNKS || stage == CHUNKS_FIRST) pass->trim = sy_chunk_begin_trim(&sy_memory_main);
 }
 
@@ -125,13 +135,18 @@ static bool client_step(sy_pass *pass, sy_client *client) {
 static void clients_step(sy_pass *pass) {
     sy_client *client = sy_client_pin_next(pass->done);
     if (!client) {
-        enter_stage(pass, pass->kind == BY_GROWTH ? NOTHING : CHUNKS);
+        enter_stage(pass, pass->kind == BY_GROWTH ? NOTHING : MIXED);
         return;
     }
     bool left_alone = client->config.calls_back && !pass->may_call;
     if (left_alone && sy_os_is_hidden()) atomic_store(&sy_reclaim_leaves_out, true);
     if (left_alone || !client_step(pass, client)) pass->done = client->number;
     sy_client_unpin(client);
+}
+
+static void mixed_step(sy_pass *pass) {
+    bool aged = pass->kind == BY_AGE;
+    if (!sy_mixed_trim_step(&pass->slabs_left, aged, &pass->bytes)) enter_stage(pass, CHUNKS);
 }
 
 static void chunks_step(sy_pass *pass) {
@@ -156,6 +171,7 @@ static bool step(sy_pass *pass) {
     switch (pass->stage) {
     case NOTHING: return false;
     case CLIENTS: clients_step(pass); break;
+    case MIXED: mixed_step(pass); break;
     case CHUNKS_FIRST:
     case CHUNKS: chunks_step(pass); break;
     case ORDINALS: ordinals_step(pass); break;
@@ -482,6 +498,7 @@ size_t sy_trim(void) {
         }
         sy_client_unpin(client);
     }
+    for (size_t left = SIZE_MAX; sy_mixed_trim_step(&left, false, &bytes);) {}
     bytes += sy_directory_trim();
     return bytes + sy_chunk_trim(&sy_memory_main) + sy_magazine_trim();
 }

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cache/mixed.h"
 #include "cache/watched.h"
 #include "chunk/chunk.h"
 #include "magazine/store.h"
@@ -83,6 +84,7 @@ size_t sy_verify(void) {
     sy_verdict verdict;
     verdict.wrong = verdict.lines = 0;
     verify_caches(&verdict);
+    note(&verdict, "heap", "mixed units", sy_mixed_verify());
     verdict.wrong += sy_checked_pools_verify();
     sy_memory_each(verify_memory, &verdict);
     sy_vmem_each(verify_arena, &verdict);

@@ -48,6 +48,7 @@ typedef enum sy_rank {
     SY_RANK_EPOCHS,     /* the list of epochs, and their views of caches (cache/) */
     SY_RANK_THREADS,    /* thread records, client numbers (magazine/) */
     SY_RANK_CACHE,      /* one cache's slabs and counts (cache/) */
+    SY_RANK_MIXED,      /* mixed units (cache/) */
     SY_RANK_ARENAS,     /* the list of arenas (vmem/) */
     SY_RANK_ARENA,      /* one arena's segments (vmem/) */
     SY_RANK_MEMORIES,   /* the list of engine instances (chunk/) */

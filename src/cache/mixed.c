@@ -1,0 +1,876 @@
+/*
+ * mixed.c: converts sparse slabs into mixed units, takes objects of any class out of their holes,
+ * and puts them back.
+ */
+#include "cache/mixed.h"
+
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/fork.h"
+#include "chunk/pressure.h"
+#include "chunk/side.h"
+#include "os/invariant.h"
+#include "os/os.h"
+
+enum {
+    WORDS = SY_UNIT_GRAINS / 64,
+    BIN_STEPS = 8,         /* bins in each doubling of the longest hole, as of size classes */
+    BINS = 88,             /* for holes of up to 4,096 grains */
+    BIN_FULL = 0,          /* the unit has no hole, and is in no heap */
+    BIN_GONE = 254,        /* it is being released */
+    BIN_WAITING = 253,     /* it waits to be put into its bin */
+    BIN_ASIDE = UINT8_MAX, /* its memory is being changed without the lock */
+    GRAINS_MAX = SY_MIXED_SIZE_MAX / SY_GRAIN, /* of an object */
+    JOINED_MAX = 64,
+    WASTE_SHARE = 10,         /* slabs are converted if one part in so many of the memory in units,
+                               * and sy_mixed_least bytes, are free in slabs */
+    LOOK_SHARE = 64,          /* after a look that found less, the next look is when memory has */
+    LOOK_LEAST = 4,           /* grown by one part in so many, and so many units */
+    SPARSE_BIN = SY_BINS / 2, /* a slab from this bin on is at least half free */
+    GROWTH_SHARE = 16,        /* objects that shrink by less, and come again, are no growth */
+    UNITS_TRIED = 4,          /* for one refill */
+    STEP_UNITS = 64,          /* the most units that a step of a trim looks at */
+};
+
+/* 64 grains of a mixed unit. Both words are in one cache line, since each operation needs both. */
+typedef struct sy_grains {
+    _Atomic uint64_t begins; /* bit set: a piece begins at this grain */
+    _Atomic uint64_t out;    /* bit set: it is an object, live or in a magazine */
+} sy_grains;
+
+/* The table of a mixed unit; `pieces` of its descriptor leads there. */
+typedef struct sy_pieces {
+    sy_grains of[WORDS];
+} sy_pieces;
+
+sy_cache sy_mixed = {
+    .name = "heap",
+    .size = 1,
+    .layout = {.slot = SY_GRAIN, .align = SY_GRAIN, .slab_bytes = SY_UNIT_BYTES},
+    .class_number = SY_CLASS_MIXED,
+    .quota = &sy_quota_process,
+    .memory = &sy_memory_main,
+    .lock = SY_LOCK_INIT(SY_RANK_MIXED),
+};
+
+size_t sy_mixed_least = 1 << 20;
+
+/* Guarded by the lock of sy_mixed. */
+static sy_heap_node *heaps[BINS];        /* units by their longest hole, and then by address */
+static uint64_t occupied[BINS / 64 + 1]; /* a bit for each of these that has a unit */
+static sy_heap_node *waiting;            /* units whose longest hole has grown, by sibling */
+static size_t hole_grains;               /* in all units */
+static size_t noted_grains;              /* so many of objects are noted as growth */
+static _Atomic bool any;                 /* there is a mixed unit, or was one */
+static sy_slab *emptied;                 /* units without objects, unlinked by this put */
+static bool torn; /* in the child of a fork: another thread was changing any of this */
+
+/* The caches that take part. Written under the lock of the start. */
+static sy_cache *joined[JOINED_MAX];
+static _Atomic unsigned joined_count;
+static _Atomic uint8_t place_of[GRAINS_MAX + 1]; /* by the grains of an object: the cache's place in
+                                                  * `joined`, plus 1; 0: none */
+
+/* The units that this thread has aside. */
+static SY_TLS sy_own own_aside;
+
+static inline sy_cache *joined_with(unsigned grains) {
+    if (grains > GRAINS_MAX) return NULL;
+    unsigned place = atomic_load_explicit(&place_of[grains], memory_order_acquire);
+    return place ? joined[place - 1] : NULL;
+}
+
+/* Caches with flags are checked, or want something for their slabs. */
+void sy_mixed_join(sy_cache *cache) {
+    const sy_layout *layout = &cache->layout;
+    unsigned count = atomic_load_explicit(&joined_count, memory_order_relaxed);
+    bool can = cache->class_number && !cache->flags && !cache->construct && !cache->watch &&
+               layout->slab_bytes == SY_UNIT_BYTES && layout->slot % SY_GRAIN == 0 &&
+               layout->slot <= SY_MIXED_SIZE_MAX && count < JOINED_MAX;
+    if (!can) return;
+    joined[count] = cache;
+    atomic_store_explicit(&joined_count, count + 1, memory_order_release);
+    atomic_store_explicit(&place_of[layout->slot / SY_GRAIN], (uint8_t)(count + 1),
+                          memory_order_release);
+}
+
+/* ---- bits ---- */
+
+static inline sy_pieces *pieces_of(const sy_slab *unit) {
+    return __atomic_load_n(&unit->pieces, __ATOMIC_ACQUIRE);
+}
+
+static inline unsigned grain_of(uintptr_t address) {
+    return (unsigned)(address % SY_UNIT_BYTES) >> SY_GRAIN_SHIFT;
+}
+
+static inline uint64_t begins_in(const sy_pieces *pieces, unsigned word) {
+    return atomic_load_explicit(&pieces->of[word].begins, memory_order_relaxed);
+}
+
+static inline uint64_t out_in(const sy_pieces *pieces, unsigned word) {
+    return atomic_load_explicit(&pieces->of[word].out, memory_order_relaxed);
+}
+
+static inline bool begins_at(const sy_pieces *pieces, unsigned grain) {
+    return begins_in(pieces, grain / 64) >> grain % 64 & 1;
+}
+
+static inline bool is_out(const sy_pieces *pieces, unsigned grain) {
+    return out_in(pieces, grain / 64) >> grain % 64 & 1;
+}
+
+static inline uint64_t bit_of(unsigned grain) { return UINT64_C(1) << grain % 64; }
+
+static inline void set_out(sy_pieces *pieces, unsigned grain, bool out) {
+    uint64_t bits = out_in(pieces, grain / 64), bit = bit_of(grain);
+    bits = out ? bits | bit : bits & ~bit;
+    atomic_store_explicit(&pieces->of[grain / 64].out, bits, memory_order_relaxed);
+}
+
+/* The words of the unit's table in which pieces begin. */
+static inline uint64_t filled_words(const sy_slab *unit) {
+    return __atomic_load_n(&unit->filled, __ATOMIC_RELAXED);
+}
+
+static inline void set_begins(sy_slab *unit, unsigned word, uint64_t bits) {
+    uint64_t words = filled_words(unit), bit = UINT64_C(1) << word;
+    atomic_store_explicit(&unit->pieces->of[word].begins, bits, memory_order_relaxed);
+    __atomic_store_n(&unit->filled, bits ? words | bit : words & ~bit, __ATOMIC_RELAXED);
+}
+
+static inline void begin_piece(sy_slab *unit, unsigned grain) {
+    set_begins(unit, grain / 64, begins_in(unit->pieces, grain / 64) | bit_of(grain));
+}
+
+/* The piece that begins there becomes a part of the previous one. */
+static inline void join_piece(sy_slab *unit, unsigned grain) {
+    set_begins(unit, grain / 64, begins_in(unit->pieces, grain / 64) & ~bit_of(grain));
+}
+
+/* The first grain after `grain` at which a piece begins; SY_UNIT_GRAINS: none. */
+static inline unsigned next_piece(const sy_slab *unit, const sy_pieces *pieces, unsigned grain) {
+    unsigned word = grain / 64;
+    uint64_t bits = begins_in(pieces, word) >> grain % 64 >> 1;
+    if (bits) return grain + 1 + sy_lowest_bit(bits);
+    uint64_t words = filled_words(unit) >> word >> 1;
+    if (!words) return SY_UNIT_GRAINS;
+    word += 1 + sy_lowest_bit(words);
+    return word * 64 + sy_lowest_bit(begins_in(pieces, word));
+}
+
+/* The last grain before `grain`, which is not 0, at which a piece begins. One begins at grain 0. */
+static inline unsigned previous_piece(const sy_slab *unit, unsigned grain) {
+    unsigned word = grain / 64;
+    uint64_t bits = begins_in(unit->pieces, word) & (bit_of(grain) - 1);
+    if (!bits) {
+        word = sy_highest_bit(filled_words(unit) & ((UINT64_C(1) << word) - 1));
+        bits = begins_in(unit->pieces, word);
+    }
+    return word * 64 + sy_highest_bit(bits);
+}
+
+/* The last piece that begins at or before the grain. */
+static inline unsigned piece_at(const sy_slab *unit, unsigned grain) {
+    return begins_at(unit->pieces, grain) ? grain : previous_piece(unit, grain);
+}
+
+/* ---- units by their longest hole ---- */
+
+/* No hole of the unit is longer, in grains. */
+static inline unsigned longest(const sy_slab *unit) { return unit->free_most; }
+
+/* The bin for units whose longest hole has so many grains: all in it and in later bins have holes
+ * for the class sizes of this bin. */
+static inline unsigned bin_of(unsigned grains) {
+    if (grains < BIN_STEPS) return grains;
+    unsigned doublings = sy_highest_bit(grains) - 3;
+    return doublings * BIN_STEPS + (grains >> doublings);
+}
+
+static void insert(sy_slab *unit) {
+    unsigned bin = bin_of(longest(unit));
+    unit->bin = (uint8_t)bin;
+    if (bin == BIN_FULL) return;
+    sy_heap_insert(&heaps[bin], &unit->node);
+    occupied[bin / 64] |= UINT64_C(1) << bin % 64;
+}
+
+/* Takes the unit out of its bin, in which it need not be. */
+static void take_out(sy_slab *unit) {
+    unsigned bin = unit->bin;
+    if (bin == BIN_WAITING) {
+        sy_heap_node *before = unit->node.previous, *after = unit->node.sibling;
+        *(before ? &before->sibling : &waiting) = after;
+        if (after) after->previous = before;
+    } else if (bin != BIN_FULL && bin != BIN_ASIDE) {
+        sy_heap_remove(&heaps[bin], &unit->node);
+        if (!heaps[bin]) occupied[bin / 64] &= ~(UINT64_C(1) << bin % 64);
+    }
+}
+
+/* Notes the length of the longest hole after a search. */
+static void set_longest(sy_slab *unit, unsigned grains) {
+    unit->free_most = (uint16_t)grains;
+    if (bin_of(grains) == unit->bin) return;
+    take_out(unit);
+    insert(unit);
+}
+
+/* Notes that a hole has grown. Holes grow with each free, so the unit waits in a list until the
+ * next refill, and gets into its new bin only once. */
+static void raise_longest(sy_slab *unit, unsigned grains) {
+    unit->free_most = (uint16_t)grains;
+    if (unit->bin == BIN_ASIDE || unit->bin == BIN_WAITING || unit->bin == bin_of(grains)) return;
+    take_out(unit);
+    unit->bin = BIN_WAITING;
+    unit->node = (sy_heap_node){.sibling = waiting};
+    if (waiting) waiting->previous = &unit->node;
+    waiting = &unit->node;
+}
+
+static void sort_waiting(void) {
+    while (waiting) {
+        sy_slab *unit = sy_slab_of_node(waiting);
+        take_out(unit);
+        insert(unit);
+    }
+}
+
+/* Takes a unit without objects out of the heaps and the list. */
+static void unlink_empty(sy_slab *unit) {
+    take_out(unit);
+    unit->bin = BIN_GONE;
+    sy_cache_remove_slab(&sy_mixed, unit);
+    sy_mixed.slab_count--;
+    hole_grains -= SY_UNIT_GRAINS;
+    unit->next = emptied;
+    emptied = unit;
+}
+
+/* The words of a table in which pieces begin. */
+static uint64_t find_filled(const sy_pieces *pieces) {
+    uint64_t filled = 0;
+    for (unsigned word = 0; word < WORDS; word++)
+        if (begins_in(pieces, word)) filled |= UINT64_C(1) << word;
+    return filled;
+}
+
+/* The pieces fill the unit, each object has a size of a class, and no hole is beside another. */
+static bool unit_is_valid(const sy_slab *unit) {
+    const sy_pieces *pieces = pieces_of(unit);
+    unsigned free = 0;
+    bool after_hole = false;
+    for (unsigned word = 0; word < WORDS; word++)
+        if (out_in(pieces, word) & ~begins_in(pieces, word)) return false;
+    for (unsigned grain = 0, next; grain < SY_UNIT_GRAINS; grain = next) {
+        next = next_piece(unit, pieces, grain);
+        bool is_hole = !is_out(pieces, grain);
+        if (is_hole ? after_hole : !joined_with(next - grain)) return false;
+        if (is_hole) free += next - grain;
+        after_hole = is_hole;
+    }
+    bool known = filled_words(unit) == find_filled(pieces);
+    return known && begins_at(pieces, 0) && free == unit->free_count && unit->slots == 0;
+}
+
+/* The lowest unit in the first bin from `bin` on that has one; NULL: none. */
+static sy_slab *unit_from(unsigned bin) {
+    uint64_t skipped = sy_low_bits(bin % 64);
+    for (unsigned word = bin / 64; word <= BINS / 64; word++, skipped = 0) {
+        uint64_t bits = occupied[word] & ~skipped;
+        if (bits) return sy_slab_of_node(heaps[word * 64 + sy_lowest_bit(bits)]);
+    }
+    return NULL;
+}
+
+/* ---- taking from holes ---- */
+
+/* The pages of these grains will be touched. */
+static SY_COLD void use_pages(sy_slab *unit, unsigned first, unsigned end) {
+    size_t page = sy_slab_granule(unit);
+    unsigned from = (unsigned)(first * (size_t)SY_GRAIN / page);
+    unsigned to = (unsigned)((end * (size_t)SY_GRAIN - 1) / page);
+    uint64_t used = sy_low_bits(to - from + 1) << from, filled = unit->holes & used;
+    uint64_t early = filled & unit->idle;
+    if (early) sy_count_early(sy_count_bits(early) * page);
+    unit->holes &= ~used;
+    unit->idle &= ~used;
+    if (filled) sy_pressure_note(sy_count_bits(filled) * page);
+}
+
+/* What a refill wants, and what it has so far. */
+typedef struct sy_want {
+    unsigned grains;  /* of an object */
+    uintptr_t *items; /* the last one that was written; the next lies before it */
+    unsigned count;   /* objects still wanted */
+} sy_want;
+
+static void raise_to(unsigned *most, unsigned grains) {
+    if (grains > *most) *most = grains;
+}
+
+/* Divides the hole from `hole` to `end` into objects. Goes downward, and begins each piece before
+ * it says that it is an object: a fork may come between two stores. */
+static inline void begin_objects(sy_slab *unit, sy_pieces *pieces, unsigned hole, unsigned end,
+                                 unsigned grains) {
+    for (unsigned grain = end; grain > hole;) {
+        unsigned word = (grain - grains) / 64;
+        uint64_t objects = 0;
+        for (; grain > hole && (grain - grains) / 64 == word; grain -= grains)
+            objects |= bit_of(grain - grains);
+        set_begins(unit, word, begins_in(pieces, word) | objects);
+        uint64_t out = out_in(pieces, word) | objects;
+        atomic_store_explicit(&pieces->of[word].out, out, memory_order_relaxed);
+    }
+}
+
+/* Takes objects out of the hole from `hole` to `end`, which is long enough for one. *most becomes
+ * at least the length of the rest. */
+static void take_from_hole(sy_slab *unit, unsigned hole, unsigned end, sy_want *want,
+                           unsigned *most) {
+    sy_pieces *pieces = pieces_of(unit);
+    unsigned room = (end - hole) / want->grains, count = room < want->count ? room : want->count;
+    unsigned rest = hole + count * want->grains;
+    if (rest < end) begin_piece(unit, rest);
+    begin_objects(unit, pieces, hole, rest, want->grains);
+    for (unsigned grain = hole; grain < rest; grain += want->grains)
+        *--want->items = unit->start + grain * (uintptr_t)SY_GRAIN;
+    want->count -= count;
+    unit->free_count = (uint16_t)(unit->free_count - (rest - hole));
+    raise_to(most, end - rest);
+    if (SY_UNLIKELY((unit->holes | unit->idle) != 0)) use_pages(unit, hole, rest);
+}
+
+/* Takes as many of the wanted objects out of the unit as its holes have room for, from the lowest
+ * hole on. */
+static void take_from_unit(sy_slab *unit, sy_want *want) {
+    sy_pieces *pieces = pieces_of(unit);
+    unsigned most = 0; /* the longest hole that is left */
+    for (uint64_t words = filled_words(unit); words && want->count; words &= words - 1) {
+        unsigned word = sy_lowest_bit(words);
+        uint64_t found = begins_in(pieces, word) & ~out_in(pieces, word);
+        for (; found && want->count; found &= found - 1) {
+            unsigned hole = word * 64 + sy_lowest_bit(found), end = next_piece(unit, pieces, hole);
+            if (end - hole < want->grains)
+                raise_to(&most, end - hole);
+            else
+                take_from_hole(unit, hole, end, want, &most);
+        }
+    }
+    if (want->count) set_longest(unit, most);
+}
+
+static size_t object_grains(void) { return sy_mixed.slab_count * SY_UNIT_GRAINS - hole_grains; }
+
+/* Returns the bytes by which objects have grown. They may shrink by a part without growing anew. */
+static size_t growth(void) {
+    size_t now = object_grains(), grown = now > noted_grains ? now - noted_grains : 0;
+    noted_grains += grown;
+    return grown * SY_GRAIN;
+}
+
+static void note_shrinking(void) {
+    size_t now = object_grains(), most = now + now / GROWTH_SHARE;
+    if (noted_grains > most) noted_grains = most;
+}
+
+/* Takes from the units whose longest hole is the least that is long enough. Returns how many
+ * objects. The cache's lock is held. */
+static size_t take(sy_want *want, size_t *grown) {
+    unsigned wanted = want->count;
+    sy_lock_acquire(&sy_mixed.lock);
+    sort_waiting();
+    for (unsigned tried = 0; want->count && tried < UNITS_TRIED; tried++) {
+        sy_slab *unit = unit_from(bin_of(want->grains));
+        if (!unit) break;
+        take_from_unit(unit, want);
+        SY_INVARIANT(unit_is_valid(unit));
+    }
+    unsigned taken = wanted - want->count;
+    hole_grains -= (size_t)taken * want->grains;
+    *grown += growth();
+    sy_lock_release(&sy_mixed.lock);
+    return taken;
+}
+
+/* ---- converting a slab ---- */
+
+/* The bytes of free slots of the cache; 0: it has no sparse slab. Its newest slab, whose slots may
+ * never have been used, counts only with `all`. */
+static size_t free_bytes(sy_cache *cache, bool all) {
+    sy_lock_acquire(&cache->lock);
+    size_t free = cache->slab_count * cache->layout.slots - cache->out;
+    bool sparse = cache->bins.occupied >> SPARSE_BIN & ((1u << (SY_BINS - SPARSE_BIN)) - 1);
+    sy_lock_release(&cache->lock);
+    size_t bytes = free * cache->layout.slot;
+    size_t newest = all ? 0 : SY_UNIT_BYTES;
+    return sparse && bytes > newest ? bytes - newest : 0;
+}
+
+/* The cache with the most free memory in sparse slabs, if so much is free in all together that a
+ * conversion is worth while; else NULL. `anyway`: if any is free. */
+static sy_cache *most_wasteful(bool anyway) {
+    static _Atomic size_t look_at; /* units in use from which on a look is worth while */
+    size_t units = atomic_load_explicit(&sy_memory_main.units_used, memory_order_relaxed);
+    size_t due = atomic_load_explicit(&look_at, memory_order_relaxed);
+    size_t further = LOOK_LEAST + units / LOOK_SHARE;
+    anyway |= sy_mixed_least == 0;
+    if (!anyway && units < due && due - units <= further) return NULL;
+    size_t all = 0, most = 0;
+    sy_cache *found = NULL;
+    unsigned count = atomic_load_explicit(&joined_count, memory_order_acquire);
+    for (unsigned i = 0; i < count; i++) {
+        size_t bytes = free_bytes(joined[i], anyway);
+        all += bytes;
+        if (bytes <= most) continue;
+        most = bytes;
+        found = joined[i];
+    }
+    size_t least = units * SY_UNIT_BYTES / WASTE_SHARE;
+    if (anyway || all > (least > sy_mixed_least ? least : sy_mixed_least)) return found;
+    atomic_store_explicit(&look_at, units + further, memory_order_relaxed);
+    return NULL;
+}
+
+/* Takes the sparsest slab out of the cache, if it is at least half free; else NULL. The lock is
+ * held. */
+static sy_slab *unlink_sparsest(sy_cache *cache) {
+    for (unsigned bin = SY_BINS - 1; bin >= SPARSE_BIN; bin--) {
+        if (!cache->bins.heap[bin]) continue;
+        sy_slab *slab = sy_slab_of_node(cache->bins.heap[bin]);
+        sy_cache_unlink_slab(cache, slab);
+        return slab;
+    }
+    return NULL;
+}
+
+/* Marks a piece in a table that is no unit's yet. */
+static void write_begin(sy_pieces *pieces, unsigned grain) {
+    uint64_t bits = begins_in(pieces, grain / 64) | bit_of(grain);
+    atomic_store_explicit(&pieces->of[grain / 64].begins, bits, memory_order_relaxed);
+}
+
+/* Writes the pieces of a slab: its slots that are out are objects. Returns the longest hole. */
+static unsigned write_pieces(sy_pieces *pieces, const sy_slab *slab, const sy_layout *layout) {
+    unsigned grains = (unsigned)(layout->slot / SY_GRAIN), base = grain_of(slab->first);
+    unsigned end = 0, most = 0;
+    for (uint32_t word = 0; word < layout->words; word++) {
+        uint64_t out = ~slab->free[word] & sy_low_bits(layout->slots - word * 64);
+        for (; out; out &= out - 1) {
+            unsigned grain = base + (word * 64 + sy_lowest_bit(out)) * grains;
+            if (grain > end) write_begin(pieces, end);
+            raise_to(&most, grain - end);
+            write_begin(pieces, grain);
+            set_out(pieces, grain, true);
+            end = grain + grains;
+        }
+    }
+    if (end < SY_UNIT_GRAINS) write_begin(pieces, end);
+    raise_to(&most, SY_UNIT_GRAINS - end);
+    return most;
+}
+
+/*
+ * Makes a slab, which was just taken out of its cache's bins and list, a mixed unit. The lock of
+ * the cache is held. A fork may come between two stores: in the child it is the cache's slab as
+ * long as the cache owns it or it has slots, and a mixed unit afterwards.
+ */
+static void convert_slab(sy_cache *cache, sy_slab *slab, sy_pieces *pieces) {
+    unsigned most = write_pieces(pieces, slab, &cache->layout);
+    size_t out = slab->slots - slab->free_count;
+    sy_lock_acquire(&sy_mixed.lock);
+    cache->out -= out;
+    cache->mixed += out;
+    __atomic_store_n(&slab->owner, (void *)&sy_mixed, __ATOMIC_RELEASE);
+    __atomic_store_n(&slab->pieces, pieces, __ATOMIC_RELEASE);
+    sy_fork_order();
+    slab->slots = 0;
+    sy_fork_order();
+    __atomic_store_n(&slab->filled, find_filled(pieces), __ATOMIC_RELAXED);
+    slab->free_count = (uint16_t)(SY_UNIT_GRAINS - out * (cache->layout.slot / SY_GRAIN));
+    slab->free_most = (uint16_t)most;
+    sy_cache_append_slab(&sy_mixed, slab);
+    sy_mixed.slab_count++;
+    atomic_store_explicit(&any, true, memory_order_relaxed);
+    hole_grains += slab->free_count;
+    noted_grains += SY_UNIT_GRAINS - slab->free_count;
+    insert(slab);
+    SY_INVARIANT(unit_is_valid(slab));
+    sy_lock_release(&sy_mixed.lock);
+    atomic_thread_fence(memory_order_release); /* who finds the class finds the pieces */
+    sy_map_set_class(slab->start, 1, SY_CLASS_MIXED);
+}
+
+/* Converts a slab, if that is worth while and possible. */
+static bool convert(bool anyway) {
+    sy_cache *cache = most_wasteful(anyway);
+    sy_pieces *pieces = cache ? sy_side_take(sizeof *pieces) : NULL;
+    if (!pieces) return false;
+    sy_lock_acquire(&cache->lock);
+    sy_slab *slab = unlink_sparsest(cache);
+    uint64_t *bitmap = slab && slab->free != slab->bits ? slab->free : NULL;
+    if (slab) convert_slab(cache, slab, pieces);
+    sy_lock_release(&cache->lock);
+    if (bitmap) sy_side_give(bitmap, cache->layout.words * sizeof *bitmap);
+    if (!slab) sy_side_give(pieces, sizeof *pieces);
+    return slab != NULL;
+}
+
+/* Takes from units and converts slabs as long as that is worth while. */
+static __attribute__((noinline)) size_t sy_mixed_take_all(sy_cache *cache, sy_want want,
+                                                          bool anyway) {
+    size_t count = want.count;
+    size_t taken = 0, grown = 0;
+    do {
+        sy_lock_acquire(&cache->lock);
+        size_t some = take(&want, &grown);
+        cache->mixed += some;
+        cache->counts.refills += some && !taken;
+        sy_lock_release(&cache->lock);
+        taken += some;
+    } while (taken < count / 2 && convert(anyway));
+    if (grown) sy_caches_note_growth(grown);
+    return taken;
+}
+
+/* A small program has no mixed units, and less memory than is to be free before it gets one. */
+size_t sy_mixed_take(sy_cache *cache, uintptr_t *end, size_t count, bool anyway) {
+    unsigned grains = (unsigned)(cache->layout.slot / SY_GRAIN);
+    size_t units = atomic_load_explicit(&sy_memory_main.units_used, memory_order_relaxed);
+    if (!atomic_load_explicit(&any, memory_order_relaxed) && !anyway &&
+        units * SY_UNIT_BYTES < sy_mixed_least)
+        return 0;
+    if (joined_with(grains) != cache) return 0;
+    return sy_mixed_take_all(cache, (sy_want){grains, end, (unsigned)count}, anyway);
+}
+
+/* ---- an object at an address ---- */
+
+/* The grain of an object that begins at the address and is out, and *next, where the next piece
+ * begins. False: there is none. */
+static inline bool find_out(const sy_slab *unit, const sy_pieces *pieces, uintptr_t address,
+                            unsigned *grain, unsigned *next) {
+    *grain = grain_of(address);
+    if (address % SY_GRAIN || !is_out(pieces, *grain)) return false;
+    *next = next_piece(unit, pieces, *grain);
+    return true;
+}
+
+sy_cache *sy_mixed_cache_at(uintptr_t address) {
+    unsigned grain, next;
+    const sy_slab *unit = sy_slab_at(address);
+    const sy_pieces *pieces = sy_is_mixed(unit) ? pieces_of(unit) : NULL;
+    if (!pieces || !find_out(unit, pieces, address, &grain, &next)) return NULL;
+    return joined_with(next - grain);
+}
+
+sy_fault_kind sy_mixed_fault(uintptr_t address) {
+    sy_lock_acquire(&sy_mixed.lock);
+    const sy_slab *unit = sy_slab_at(address);
+    unsigned grain = grain_of(address);
+    bool mixed = sy_is_mixed(unit);
+    bool inside = mixed && is_out(unit->pieces, piece_at(unit, grain));
+    sy_lock_release(&sy_mixed.lock);
+    return inside || address % SY_GRAIN ? SY_FAULT_MISALIGNED_POINTER : SY_FAULT_DOUBLE_FREE;
+}
+
+/* ---- putting back ---- */
+
+/* Makes the object from `grain` to `end` a hole, one with the holes beside it. Most often its piece
+ * and the next begin in one word of the table, so this word is changed in a register. */
+static inline void make_hole(sy_slab *unit, sy_pieces *pieces, unsigned grain, unsigned end) {
+    unsigned word = grain / 64, start = grain, next = end;
+    uint64_t bit = bit_of(grain), begins = begins_in(pieces, word), before = begins;
+    uint64_t below = begins & (bit - 1), out = out_in(pieces, word) & ~bit;
+    unit->free_count = (uint16_t)(unit->free_count + (end - grain));
+    hole_grains += end - grain;
+    atomic_store_explicit(&pieces->of[word].out, out, memory_order_relaxed);
+    if (end < SY_UNIT_GRAINS && !is_out(pieces, end)) {
+        next = next_piece(unit, pieces, end);
+        if (end / 64 == word)
+            begins &= ~bit_of(end);
+        else
+            join_piece(unit, end);
+    }
+    if (below)
+        start = word * 64 + sy_highest_bit(below);
+    else if (grain)
+        start = previous_piece(unit, grain);
+    if (start < grain && !is_out(pieces, start))
+        begins &= ~bit;
+    else
+        start = grain;
+    if (begins != before) set_begins(unit, word, begins);
+    if (next - start > longest(unit)) raise_longest(unit, next - start);
+}
+
+static SY_COLD sy_fault_kind fault_at(const sy_slab *unit, uintptr_t address) {
+    unsigned grain = grain_of(address);
+    if (address % SY_GRAIN || !begins_at(unit->pieces, grain)) return SY_FAULT_MISALIGNED_POINTER;
+    return is_out(unit->pieces, grain) ? SY_FAULT_WRONG_SIZE : SY_FAULT_DOUBLE_FREE;
+}
+
+size_t sy_mixed_put(const sy_cache *cache, const uintptr_t *items, sy_flush_item *list,
+                    size_t count, sy_slab **empty) {
+    const unsigned grains = (unsigned)(cache->layout.slot / SY_GRAIN);
+    size_t refused = 0;
+    sy_lock_acquire(&sy_mixed.lock);
+    for (size_t i = 0; i < count; i++) {
+        uintptr_t address = items[list[i].index];
+        sy_slab *unit = sy_slab_at(address);
+        sy_pieces *pieces = unit->pieces;
+        unsigned grain, end;
+        if (SY_UNLIKELY(!find_out(unit, pieces, address, &grain, &end) || end - grain != grains)) {
+            sy_fault_kind fault = fault_at(unit, address);
+            list[refused++] = (sy_flush_item){list[i].index, (uint8_t)fault};
+            continue;
+        }
+        make_hole(unit, pieces, grain, end);
+        SY_INVARIANT(unit_is_valid(unit));
+        if (unit->free_count == SY_UNIT_GRAINS && unit->bin != BIN_ASIDE) unlink_empty(unit);
+    }
+    *empty = emptied;
+    emptied = NULL;
+    note_shrinking();
+    sy_lock_release(&sy_mixed.lock);
+    return refused;
+}
+
+void sy_mixed_release(sy_slab *units) {
+    for (sy_slab *unit; (unit = units) != NULL;) {
+        units = unit->next;
+        sy_map_set_class(unit->start, 1, 0);
+        sy_side_give(unit->pieces, sizeof(sy_pieces));
+        unit->first = 0;
+        __atomic_store_n(&unit->owner, NULL, __ATOMIC_RELEASE);
+        if (unit->holes) sy_pressure_note(sy_count_bits(unit->holes) * sy_slab_granule(unit));
+        sy_quota_give_run(&sy_quota_process, unit);
+    }
+}
+
+/* ---- trim ---- */
+
+/* The pages of the unit that lie in holes and may hold memory. No piece begins in such a page,
+ * except a hole at its start. */
+static uint64_t unused_pages(const sy_slab *unit) {
+    const sy_pieces *pieces = unit->pieces;
+    size_t page = sy_slab_granule(unit);
+    unsigned words = (unsigned)(page / SY_GRAIN / 64);
+    uint64_t unused = 0, filled = filled_words(unit), in_page = sy_low_bits(words);
+    for (unsigned index = 0, word = 0; word < WORDS; index++, word += words) {
+        uint64_t here = filled >> word & in_page;
+        if (here > 1 || (here && begins_in(pieces, word) != 1)) continue;
+        if (!is_out(pieces, piece_at(unit, word * 64))) unused |= UINT64_C(1) << index;
+    }
+    return unused & ~unit->holes;
+}
+
+/* Chooses the pages of the unit to discard now: all that are unused or, by age, those that were
+ * unused in the last pass too. The lock is held. */
+static uint64_t claim_pages(sy_slab *unit, bool aged) {
+    uint64_t unused = unused_pages(unit), claimed = aged ? unused & unit->idle : unused;
+    uint64_t returned = aged && !sy_early_ends() ? unit->holes & unit->idle : 0;
+    unit->idle = (unused & ~claimed) | returned;
+    return claimed;
+}
+
+/* Discards pages by one system call for each run of them; returns those that were discarded. */
+static uint64_t discard(const sy_slab *unit, uint64_t pages, size_t *bytes) {
+    size_t page = sy_slab_granule(unit);
+    uint64_t done = 0;
+    while (pages) {
+        unsigned first = sy_lowest_bit(pages);
+        unsigned length = sy_lowest_bit(~(pages >> first));
+        uint64_t run = sy_low_bits(length) << first;
+        pages &= ~run;
+        if (sy_run_discard(unit, (char *)unit->start + first * page, length * page) != 0) continue;
+        *bytes += length * page;
+        done |= run;
+    }
+    return done;
+}
+
+/* Discards pages of a unit without the lock, which is held before and after. */
+static void discard_aside(sy_slab *unit, uint64_t pages, bool aged, size_t *bytes) {
+    take_out(unit);
+    unit->bin = BIN_ASIDE;
+    sy_own_replace(&own_aside, NULL, unit);
+    sy_memory_begin_trim(&sy_memory_main);
+    sy_lock_release(&sy_mixed.lock);
+    uint64_t done = discard(unit, pages, bytes);
+    sy_chunk_punched(unit);
+    sy_lock_acquire(&sy_mixed.lock);
+    sy_memory_end_trim(&sy_memory_main);
+    sy_own_replace(&own_aside, unit, NULL);
+    unit->holes |= done;
+    if (aged) unit->idle |= done; /* a use soon was too early (chunk.h) */
+    take_out(unit);               /* a child's recovery has inserted it, if it was not noted */
+    insert(unit);
+    if (unit->free_count == SY_UNIT_GRAINS) unlink_empty(unit);
+}
+
+bool sy_mixed_trim_step(size_t *left, bool aged, size_t *bytes) {
+    sy_lock_acquire(&sy_mixed.lock);
+    if (*left == SIZE_MAX) *left = sy_mixed.slab_count;
+    for (int looked = 0; looked < STEP_UNITS && *left && sy_mixed.slabs; looked++) {
+        sy_slab *unit = sy_mixed.slabs;
+        sy_cache_remove_slab(&sy_mixed, unit);
+        sy_cache_append_slab(&sy_mixed, unit);
+        --*left;
+        uint64_t pages = unit->bin == BIN_ASIDE ? 0 : claim_pages(unit, aged);
+        if (!pages) continue;
+        discard_aside(unit, pages, aged, bytes);
+        break;
+    }
+    bool more = *left && sy_mixed.slabs;
+    sy_slab *empty = emptied;
+    emptied = NULL;
+    sy_lock_release(&sy_mixed.lock);
+    sy_mixed_release(empty);
+    return more;
+}
+
+/* ---- walking, counting ---- */
+
+void sy_mixed_each(const sy_slab *unit, uintptr_t start, uintptr_t end,
+                   void (*visit)(void *arg, uintptr_t object, size_t bytes), void *arg) {
+    const sy_pieces *pieces = pieces_of(unit);
+    for (unsigned grain = 0, next; grain < SY_UNIT_GRAINS; grain = next) {
+        next = next_piece(unit, pieces, grain);
+        uintptr_t object = unit->start + grain * (uintptr_t)SY_GRAIN;
+        size_t bytes = (size_t)(next - grain) * SY_GRAIN;
+        if (is_out(pieces, grain) && object < end && object + bytes > start)
+            visit(arg, object, bytes);
+    }
+}
+
+typedef struct sy_size_count {
+    size_t bytes, objects;
+} sy_size_count;
+
+static void count_size(void *arg, uintptr_t object, size_t bytes) {
+    sy_size_count *count = arg;
+    (void)object;
+    count->objects += bytes == count->bytes;
+}
+
+size_t sy_mixed_objects(const sy_cache *cache) {
+    sy_size_count count = {.bytes = cache->layout.slot};
+    if (joined_with((unsigned)(count.bytes / SY_GRAIN)) != cache) return 0;
+    sy_lock_acquire(&sy_mixed.lock);
+    for (const sy_slab *unit = sy_mixed.slabs; unit; unit = unit->next)
+        sy_mixed_each(unit, 0, UINTPTR_MAX, count_size, &count);
+    sy_lock_release(&sy_mixed.lock);
+    return count.objects;
+}
+
+void sy_mixed_count(size_t *bytes, size_t *hole_bytes) {
+    sy_lock_acquire(&sy_mixed.lock);
+    *bytes = sy_mixed.slab_count * SY_UNIT_BYTES;
+    *hole_bytes = hole_grains * SY_GRAIN;
+    sy_lock_release(&sy_mixed.lock);
+}
+
+size_t sy_mixed_verify(void) {
+    size_t wrong = 0, units = 0, grains = 0;
+    sy_lock_acquire(&sy_mixed.lock);
+    for (const sy_slab *unit = sy_mixed.slabs; unit; unit = unit->next, units++) {
+        wrong += !unit_is_valid(unit) || sy_slab_at(unit->start) != unit || !sy_is_mixed(unit);
+        wrong += unit->next && unit->next->previous != unit;
+        grains += unit->free_count;
+    }
+    wrong += units != sy_mixed.slab_count || grains != hole_grains;
+    sy_lock_release(&sy_mixed.lock);
+    return wrong;
+}
+
+/* ---- fork ---- */
+
+static void hold(void) { (void)sy_lock_hold(&sy_mixed.lock); }
+
+static void drop(void) {
+    if (sy_lock_drop(&sy_mixed.lock)) torn = true;
+}
+
+/* Counts the unit's free grains and finds its longest hole, by its pieces. Holes side by side,
+ * which another thread was joining, become one. */
+static void count_again(sy_slab *unit) {
+    sy_pieces *pieces = pieces_of(unit);
+    unsigned free = 0, most = 0, hole = SY_UNIT_GRAINS; /* none */
+    unit->filled = find_filled(pieces);
+    begin_piece(unit, 0);
+    for (unsigned word = 0; word < WORDS; word++)
+        atomic_fetch_and(&pieces->of[word].out, begins_in(pieces, word));
+    for (unsigned grain = 0, next; grain < SY_UNIT_GRAINS; grain = next) {
+        next = next_piece(unit, pieces, grain);
+        if (is_out(pieces, grain)) {
+            hole = SY_UNIT_GRAINS;
+            continue;
+        }
+        if (hole == SY_UNIT_GRAINS)
+            hole = grain;
+        else
+            join_piece(unit, grain);
+        free += next - grain;
+        raise_to(&most, next - hole);
+    }
+    unit->free_count = (uint16_t)free;
+    unit->free_most = (uint16_t)most;
+}
+
+/* Counts objects for their caches again. */
+static void count_object(void *arg, uintptr_t object, size_t bytes) {
+    (void)arg, (void)object;
+    sy_cache *cache = joined_with((unsigned)(bytes / SY_GRAIN));
+    if (cache) cache->mixed++;
+}
+
+static sy_cache *joined_by_class(unsigned class_number) {
+    unsigned count = atomic_load_explicit(&joined_count, memory_order_relaxed);
+    for (unsigned i = 0; i < count; i++)
+        if (joined[i]->class_number == class_number) return joined[i];
+    return NULL;
+}
+
+static void add_again(sy_slab *run, void *arg) {
+    (void)arg;
+    if (!sy_is_mixed(run) || run->bin == BIN_GONE) return;
+    if (run->slots) { /* its conversion had begun: it is still its cache's */
+        sy_cache *cache = joined_by_class(sy_class_at(run->start));
+        run->bins = &cache->bins;
+        run->owner = cache;
+        return;
+    }
+    sy_map_set_class(run->start, 1, SY_CLASS_MIXED);
+    count_again(run);
+    hole_grains += run->free_count;
+    sy_cache_append_slab(&sy_mixed, run);
+    sy_mixed.slab_count++;
+    run->bin = BIN_ASIDE;
+    if (!sy_own_times(&own_aside, run)) insert(run);
+    sy_mixed_each(run, 0, UINTPTR_MAX, count_object, NULL);
+}
+
+/* Another thread may have changed half of this: it is built again from the units. */
+static void make_anew(void) {
+    torn = false;
+    memset(heaps, 0, sizeof heaps);
+    memset(occupied, 0, sizeof occupied);
+    hole_grains = sy_mixed.slab_count = 0;
+    sy_mixed.slabs = sy_mixed.last_slab = emptied = NULL;
+    waiting = NULL;
+    unsigned count = atomic_load_explicit(&joined_count, memory_order_relaxed);
+    for (unsigned i = 0; i < count; i++) joined[i]->mixed = 0;
+    sy_run_each(&sy_memory_main, add_again, NULL);
+}
+
+/* Units that another thread had aside are found by refills again. */
+static void recover(void) {
+    if (torn) make_anew();
+    for (sy_slab *unit = sy_mixed.slabs; unit; unit = unit->next)
+        if (unit->bin == BIN_ASIDE && !sy_own_times(&own_aside, unit)) insert(unit);
+}
+
+const sy_part sy_mixed_part = {.hold = hold, .drop = drop, .recover = recover};
