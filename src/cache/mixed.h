@@ -88,6 +88,11 @@ typedef struct sy_flush_item {
     uint8_t fault; /* a sy_fault_kind, if putting it back is one */
 } sy_flush_item;
 
+/* Prefetches the part of a unit's table that putting the object back will change. */
+static inline void sy_mixed_prefetch(const sy_slab *unit, uintptr_t address) {
+    __builtin_prefetch((const char *)unit->pieces + (address % SY_UNIT_BYTES >> 10 << 4), 1);
+}
+
 /* Puts the listed items back into their holes. Returns how many are refused, because no object of
  * the cache begins there: the list begins with these then, and their faults. *empty: a list of
  * units that have no object any more, to be released without locks. The cache's lock is held. */

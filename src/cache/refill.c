@@ -291,11 +291,14 @@ SY_COLD sy_fault_kind sy_cache_fault_outside(const sy_cache *cache, const sy_sla
 
 /* Notes an item that lies in a mixed unit, or the fault of an address that lies in no slab of the
  * cache. */
-static inline void note_outside(sy_flush *flush, const sy_slab *run, size_t index) {
-    if (sy_is_mixed(run) && flush->cache->class_number)
+static inline void note_outside(sy_flush *flush, const sy_slab *run, uintptr_t address,
+                                size_t index) {
+    if (sy_is_mixed(run) && flush->cache->class_number) {
+        sy_mixed_prefetch(run, address);
         flush->in_mixed[flush->mixed++] = (sy_flush_item){.index = (uint8_t)index};
-    else
+    } else {
         note_fault(flush, sy_cache_fault_outside(flush->cache, run), index);
+    }
 }
 
 /* Puts the items in mixed units back. The lock is held. */
@@ -317,7 +320,7 @@ static void put_slots(sy_flush *flush, const uintptr_t *items, size_t count) {
         if (!slab || address - slab->start >= layout->slab_bytes) {
             sy_slab *next = sy_slab_at(address);
             if (SY_UNLIKELY(!sy_slab_is_in(next, flush->cache))) {
-                note_outside(flush, next, i);
+                note_outside(flush, next, address, i);
                 continue;
             }
             if (slab) leave_slab(flush, slab, added);
