@@ -77,7 +77,7 @@ static SY_TLS sy_own own_aside;
 
 static inline sy_cache *joined_with(unsigned grains) {
     if (grains > GRAINS_MAX) return NULL;
-    unsigned place = atomic_load_explicit(&place_of[grains], memory_order_acquire);
+    unsigned place = atomic_load_explicit(&place_of[grains], memory_order_relaxed);
     return place ? joined[place - 1] : NULL;
 }
 
@@ -91,14 +91,15 @@ void sy_mixed_join(sy_cache *cache) {
     if (!can) return;
     joined[count] = cache;
     atomic_store_explicit(&joined_count, count + 1, memory_order_release);
+    /* Who has an object of the cache knows that it takes part. */
     atomic_store_explicit(&place_of[layout->slot / SY_GRAIN], (uint8_t)(count + 1),
-                          memory_order_release);
+                          memory_order_relaxed);
 }
 
 /* ---- bits ---- */
 
 static inline sy_pieces *pieces_of(const sy_slab *unit) {
-    return __atomic_load_n(&unit->pieces, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&unit->pieces, __ATOMIC_RELAXED);
 }
 
 static inline unsigned grain_of(uintptr_t address) {
@@ -174,6 +175,20 @@ static inline unsigned previous_piece(const sy_slab *unit, unsigned grain) {
 /* The last piece that begins at or before the grain. */
 static inline unsigned piece_at(const sy_slab *unit, unsigned grain) {
     return begins_at(unit->pieces, grain) ? grain : previous_piece(unit, grain);
+}
+
+/* The pages of the unit that lie in holes. No piece begins in such a page, except a hole at its
+ * start. */
+static uint64_t pages_in_holes(const sy_slab *unit) {
+    const sy_pieces *pieces = unit->pieces;
+    unsigned words = (unsigned)(sy_slab_granule(unit) / SY_GRAIN / 64);
+    uint64_t found = 0, filled = filled_words(unit), in_page = sy_low_bits(words);
+    for (unsigned index = 0, word = 0; word < WORDS; index++, word += words) {
+        uint64_t here = filled >> word & in_page;
+        if (here > 1 || (here && begins_in(pieces, word) != 1)) continue;
+        if (!is_out(pieces, piece_at(unit, word * 64))) found |= UINT64_C(1) << index;
+    }
+    return found;
 }
 
 /* ---- units by their longest hole ---- */
@@ -257,7 +272,8 @@ static uint64_t find_filled(const sy_pieces *pieces) {
     return filled;
 }
 
-/* The pieces fill the unit, each object has a size of a class, and no hole is beside another. */
+/* The pieces fill the unit, each object has a size of a class, and no hole is beside another. Pages
+ * without memory lie in holes. */
 static bool unit_is_valid(const sy_slab *unit) {
     const sy_pieces *pieces = pieces_of(unit);
     unsigned free = 0;
@@ -272,6 +288,7 @@ static bool unit_is_valid(const sy_slab *unit) {
         after_hole = is_hole;
     }
     bool known = filled_words(unit) == find_filled(pieces);
+    if (unit->holes & ~pages_in_holes(unit)) return false;
     return known && begins_at(pieces, 0) && free == unit->free_count && unit->slots == 0;
 }
 
@@ -483,8 +500,8 @@ static void convert_slab(sy_cache *cache, sy_slab *slab, sy_pieces *pieces) {
     sy_lock_acquire(&sy_mixed.lock);
     cache->out -= out;
     cache->mixed += out;
-    __atomic_store_n(&slab->owner, (void *)&sy_mixed, __ATOMIC_RELEASE);
-    __atomic_store_n(&slab->pieces, pieces, __ATOMIC_RELEASE);
+    __atomic_store_n(&slab->owner, (void *)&sy_mixed, __ATOMIC_RELAXED);
+    __atomic_store_n(&slab->pieces, pieces, __ATOMIC_RELAXED);
     sy_fork_order();
     slab->slots = 0;
     sy_fork_order();
@@ -560,6 +577,7 @@ static inline bool find_out(const sy_slab *unit, const sy_pieces *pieces, uintpt
 
 sy_cache *sy_mixed_cache_at(uintptr_t address) {
     unsigned grain, next;
+    atomic_thread_fence(memory_order_acquire); /* the caller has read the class in the map */
     const sy_slab *unit = sy_slab_at(address);
     const sy_pieces *pieces = sy_is_mixed(unit) ? pieces_of(unit) : NULL;
     if (!pieces || !find_out(unit, pieces, address, &grain, &next)) return NULL;
@@ -644,7 +662,7 @@ void sy_mixed_release(sy_slab *units) {
         sy_map_set_class(unit->start, 1, 0);
         sy_side_give(unit->pieces, sizeof(sy_pieces));
         unit->first = 0;
-        __atomic_store_n(&unit->owner, NULL, __ATOMIC_RELEASE);
+        __atomic_store_n(&unit->owner, NULL, __ATOMIC_RELAXED);
         if (unit->holes) sy_pressure_note(sy_count_bits(unit->holes) * sy_slab_granule(unit));
         sy_quota_give_run(&sy_quota_process, unit);
     }
@@ -652,20 +670,8 @@ void sy_mixed_release(sy_slab *units) {
 
 /* ---- trim ---- */
 
-/* The pages of the unit that lie in holes and may hold memory. No piece begins in such a page,
- * except a hole at its start. */
-static uint64_t unused_pages(const sy_slab *unit) {
-    const sy_pieces *pieces = unit->pieces;
-    size_t page = sy_slab_granule(unit);
-    unsigned words = (unsigned)(page / SY_GRAIN / 64);
-    uint64_t unused = 0, filled = filled_words(unit), in_page = sy_low_bits(words);
-    for (unsigned index = 0, word = 0; word < WORDS; index++, word += words) {
-        uint64_t here = filled >> word & in_page;
-        if (here > 1 || (here && begins_in(pieces, word) != 1)) continue;
-        if (!is_out(pieces, piece_at(unit, word * 64))) unused |= UINT64_C(1) << index;
-    }
-    return unused & ~unit->holes;
-}
+/* The pages of the unit that lie in holes and may hold memory. */
+static uint64_t unused_pages(const sy_slab *unit) { return pages_in_holes(unit) & ~unit->holes; }
 
 /* Chooses the pages of the unit to discard now: all that are unused or, by age, those that were
  * unused in the last pass too. The lock is held. */
@@ -779,6 +785,7 @@ size_t sy_mixed_verify(void) {
     for (const sy_slab *unit = sy_mixed.slabs; unit; unit = unit->next, units++) {
         wrong += !unit_is_valid(unit) || sy_slab_at(unit->start) != unit || !sy_is_mixed(unit);
         wrong += unit->next && unit->next->previous != unit;
+        wrong += unit->free_count == SY_UNIT_GRAINS && unit->bin != BIN_ASIDE;
         grains += unit->free_count;
     }
     wrong += units != sy_mixed.slab_count || grains != hole_grains;
@@ -802,7 +809,8 @@ static void count_again(sy_slab *unit) {
     unit->filled = find_filled(pieces);
     begin_piece(unit, 0);
     for (unsigned word = 0; word < WORDS; word++)
-        atomic_fetch_and(&pieces->of[word].out, begins_in(pieces, word));
+        atomic_store_explicit(&pieces->of[word].out, out_in(pieces, word) & begins_in(pieces, word),
+                              memory_order_relaxed);
     for (unsigned grain = 0, next; grain < SY_UNIT_GRAINS; grain = next) {
         next = next_piece(unit, pieces, grain);
         if (is_out(pieces, grain)) {
@@ -849,7 +857,6 @@ static void add_again(sy_slab *run, void *arg) {
     sy_cache_append_slab(&sy_mixed, run);
     sy_mixed.slab_count++;
     run->bin = BIN_ASIDE;
-    if (!sy_own_times(&own_aside, run)) insert(run);
     sy_mixed_each(run, 0, UINTPTR_MAX, count_object, NULL);
 }
 
@@ -866,11 +873,17 @@ static void make_anew(void) {
     sy_run_each(&sy_memory_main, add_again, NULL);
 }
 
-/* Units that another thread had aside are found by refills again. */
+/* Units that another thread had aside are found by refills again, or released. */
 static void recover(void) {
     if (torn) make_anew();
-    for (sy_slab *unit = sy_mixed.slabs; unit; unit = unit->next)
-        if (unit->bin == BIN_ASIDE && !sy_own_times(&own_aside, unit)) insert(unit);
+    for (sy_slab *unit = sy_mixed.slabs, *next; unit; unit = next) {
+        next = unit->next;
+        if (sy_own_times(&own_aside, unit)) continue;
+        if (unit->bin == BIN_ASIDE) insert(unit);
+        if (unit->free_count == SY_UNIT_GRAINS) unlink_empty(unit);
+    }
+    sy_mixed_release(emptied);
+    emptied = NULL;
 }
 
 const sy_part sy_mixed_part = {.hold = hold, .drop = drop, .recover = recover};

@@ -124,6 +124,35 @@ static void holes_between_survivors_take_objects_of_other_sizes(void **state) {
     drop_all(24000);
 }
 
+static size_t count_mixed(size_t from, size_t to) {
+    size_t count = 0;
+    for (size_t i = from; i < to; i++)
+        count += objects[i].at && sy_mixed_cache_at((uintptr_t)objects[i].at) != NULL;
+    return count;
+}
+
+static void holes_that_frees_make_take_larger_objects(void **state) {
+    (void)state;
+    leave_survivors(20000, 64, 10);
+    for (size_t i = 20000; i < 24000; i++) objects[i] = make(200, (unsigned)i);
+    size_t units = mixed_bytes();
+    must(units > 0 && count_mixed(20000, 24000) > 1000);
+    for (size_t i = 0; i < 20000; i++)
+        if (objects[i].at && i % 1000) drop(&objects[i]);
+    for (size_t i = 20000; i < 24000; i++)
+        if (i % 50) drop(&objects[i]);
+    sy_thread_flush();
+    sy_trim(); /* nothing waits in depots */
+    units = mixed_bytes();
+    sy_mixed_least = SIZE_MAX; /* no slab is converted any more */
+    for (size_t i = 24000; i < 24500; i++) objects[i] = make(1500, (unsigned)i);
+    must(count_mixed(24000, 24500) > 100);
+    must(mixed_bytes() <= units);
+    drop_all(24500);
+    sy_thread_flush();
+    must(sy_verify() == 0); /* empty units go back at once */
+}
+
 static void a_program_with_little_free_memory_converts_nothing(void **state) {
     (void)state;
     sy_mixed_least = 1 << 20;
@@ -279,6 +308,7 @@ static void pages_in_holes_go_back_and_come_again(void **state) {
     must(sy_verify() == 0);
     check(&one);
     for (size_t i = 20000; i < MANY; i++) objects[i] = make(80 + i % 500, (unsigned)i);
+    must(count_mixed(20000, MANY) > 100);
     must(sy_verify() == 0);
     drop(&one);
     drop_all(MANY);
@@ -474,6 +504,7 @@ static void a_child_goes_on_while_threads_of_the_parent_were_converting(void **s
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(holes_between_survivors_take_objects_of_other_sizes),
+        TEST(holes_that_frees_make_take_larger_objects),
         TEST(a_program_with_little_free_memory_converts_nothing),
         TEST(slabs_that_are_more_than_half_full_stay_slabs),
         TEST(caches_of_the_program_never_mix),

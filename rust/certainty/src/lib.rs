@@ -21,6 +21,13 @@ impl Interval {
         }
     }
 
+    /// The interval if there is one more source of error, which is independent of the others and of
+    /// this size, also at 95 %.
+    pub fn with_error(&self, half: f64) -> Self {
+        let own = (self.high - self.low) / 2.0;
+        Interval::around((self.high + self.low) / 2.0, own.hypot(half))
+    }
+
     pub fn holds(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
@@ -192,6 +199,12 @@ mod tests {
                 "{count}: {here}"
             );
         }
+    }
+
+    #[test]
+    fn errors_of_two_sources_add_up_as_squares() {
+        let both = Interval::around(2.0, 0.3).with_error(0.4);
+        assert!((both.low - 1.5).abs() < 1e-12 && (both.high - 2.5).abs() < 1e-12);
     }
 
     #[test]

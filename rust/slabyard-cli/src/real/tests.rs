@@ -135,7 +135,7 @@ fn every_outcome_has_a_sentence_that_says_what_is_not_known() {
         said(vec![record(&[90, 100, 110]), record(&[91, 104, 107])]),
         "With Slabyard, the program's CPU time is the same as with glibc, as far as can be measured \
          (8.3 % less to 12.4 % more), and its peak memory is the same, as far as can be measured \
-         (8.3 % less to 12.4 % more)."
+         (8.4 % less to 12.4 % more)."
     );
     assert_eq!(
         said(vec![record(&[100]), record(&[50])]),
