@@ -76,7 +76,6 @@ struct sy_cache {
     uint64_t seen;          /* refills and flushes when the last trim by age looked */
     bool idle;              /* no refill or flush between the last two trims by age */
     size_t out;             /* slots outside the slabs */
-    size_t mixed;           /* objects in mixed units, live or in magazines (mixed.h) */
     size_t guarded;         /* live objects in no slab (guarded.h) */
     size_t passed;          /* live objects that are blocks of the C library, with SY_PASSED */
     size_t empties_max;     /* empty slabs kept for a reserve, beyond those kept in any case */
@@ -87,6 +86,11 @@ struct sy_cache {
     uint64_t random; /* with SY_RANDOM */
     sy_cache_counts counts;
     bool torn; /* in the child of a fork: a thread of the parent was changing the fields above */
+
+    /* Guarded by the lock of mixed units (mixed.h). */
+    size_t mixed;      /* objects in them, live or in magazines, */
+    size_t mixed_then; /* and after the last refill; */
+    bool recycles;     /* the last refill had objects that the thread had freed before */
 };
 
 _Static_assert(offsetof(struct sy_cache_head, loaded_offset) == 40, "where objects do not begin");

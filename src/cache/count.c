@@ -168,7 +168,6 @@ size_t sy_cache_verify(sy_cache *cache) {
     }
     wrong += slabs != cache->slab_count;
     wrong += free_slots + cache->out != slabs * cache->layout.slots;
-    wrong += cache->mixed != sy_mixed_objects(cache);
     wrong += cache->out + cache->guarded + cache->passed - cache->retired > cache->limit;
     wrong += sy_cache_guards(cache) && sy_guard_live(cache->watch) > cache->guarded;
     for (unsigned bin = 0; bin < SY_BIN_NONE; bin++) {

@@ -4,22 +4,27 @@
  */
 #include "cache/mixed.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/bits.h"
 #include "base/fork.h"
+#include "cache/kind.h"
+#include "cache/watched.h"
 #include "chunk/pressure.h"
 #include "chunk/side.h"
+#include "magazine/store.h"
 #include "os/invariant.h"
 #include "os/os.h"
+#include "watch/fault.h"
 
 enum {
     WORDS = SY_UNIT_GRAINS / 64,
     BIN_STEPS = 8,         /* bins in each doubling of the longest hole, as of size classes */
     BINS = 88,             /* for holes of up to 4,096 grains */
     BIN_FULL = 0,          /* the unit has no hole, and is in no heap */
-    BIN_GONE = 254,        /* it is being released */
     BIN_WAITING = 253,     /* it waits to be put into its bin */
+    BIN_GONE = 254,        /* it is being released */
     BIN_ASIDE = UINT8_MAX, /* its memory is being changed without the lock */
     GRAINS_MAX = SY_MIXED_SIZE_MAX / SY_GRAIN, /* of an object */
     JOINED_MAX = 64,
@@ -29,8 +34,14 @@ enum {
     LOOK_LEAST = 4,           /* grown by one part in so many, and so many units */
     SPARSE_BIN = SY_BINS / 2, /* a slab from this bin on is at least half free */
     GROWTH_SHARE = 16,        /* objects that shrink by less, and come again, are no growth */
-    UNITS_TRIED = 4,          /* for one refill */
-    STEP_UNITS = 64,          /* the most units that a step of a trim looks at */
+    CHURN_SHARE = 16,         /* slabs of a class that objects which come and go may get, of all */
+    MAGAZINE_ITEMS = 64,      /* objects that wait to be put back, */
+    ITEM_BYTES = 512,    /* of so many bytes, as far as the bounds of magazines are concerned */
+    RECYCLED_FIRST = 16, /* of the objects that wait, so many are looked at, */
+    RECYCLED_MOST = 64,  /* and at most so many are taken for one refill */
+    MORE_GRAINS = 256,   /* freed since a unit was searched: then it is searched again */
+    UNITS_TRIED = 4,     /* for one refill */
+    STEP_UNITS = 64,     /* the most units that a step of a trim looks at */
 };
 
 /* 64 grains of a mixed unit. Both words are in one cache line, since each operation needs both. */
@@ -44,9 +55,15 @@ typedef struct sy_pieces {
     sy_grains of[WORDS];
 } sy_pieces;
 
+static bool find(const sy_cache *mixed, const void *object, size_t *bytes);
+
+/* Objects are freed to the client of sy_mixed, and never allocated from it. */
+static const sy_kind sy_kind_mixed = {.free = sy_plain_free, .find = find};
+
 sy_cache sy_mixed = {
+    .kind = &sy_kind_mixed,
+    .flags = SY_CHECKED, /* it knows which addresses are objects */
     .name = "heap",
-    .size = 1,
     .layout = {.slot = SY_GRAIN, .align = SY_GRAIN, .slab_bytes = SY_UNIT_BYTES},
     .class_number = SY_CLASS_MIXED,
     .quota = &sy_quota_process,
@@ -225,24 +242,33 @@ static void take_out(sy_slab *unit) {
     }
 }
 
-/* Notes the length of the longest hole after a search. */
-static void set_longest(sy_slab *unit, unsigned grains) {
+/* Notes the length of the longest hole after a search of the whole unit. Holes that are freed
+ * singly are not worth another search: the unit is searched again when MORE_GRAINS are free. */
+static void note_search(sy_slab *unit, unsigned grains, unsigned wanted) {
+    unit->watermark = (uint16_t)wanted;
+    unit->changed = 0;
     unit->free_most = (uint16_t)grains;
+    unit->free_least = (uint16_t)(unit->free_count + MORE_GRAINS);
     if (bin_of(grains) == unit->bin) return;
     take_out(unit);
     insert(unit);
 }
 
-/* Notes that a hole has grown. Holes grow with each free, so the unit waits in a list until the
- * next refill, and gets into its new bin only once. */
-static void raise_longest(sy_slab *unit, unsigned grains) {
-    unit->free_most = (uint16_t)grains;
-    if (unit->bin == BIN_ASIDE || unit->bin == BIN_WAITING || unit->bin == bin_of(grains)) return;
+/* Has the next refill put the unit into its bin, since a hole has grown. Holes grow with each free,
+ * and so the unit changes its bin only once. */
+static void wait_for_refill(sy_slab *unit) {
     take_out(unit);
     unit->bin = BIN_WAITING;
     unit->node = (sy_heap_node){.sibling = waiting};
     if (waiting) waiting->previous = &unit->node;
     waiting = &unit->node;
+}
+
+static inline void note_hole(sy_slab *unit, unsigned start, unsigned grains) {
+    unit->changed |= UINT64_C(1) << start / 64;
+    if (grains > longest(unit)) unit->free_most = (uint16_t)grains;
+    if (unit->free_count < unit->free_least || unit->bin >= BIN_WAITING) return;
+    if (bin_of(longest(unit)) != unit->bin) wait_for_refill(unit);
 }
 
 static void sort_waiting(void) {
@@ -322,6 +348,8 @@ typedef struct sy_want {
     unsigned grains;  /* of an object */
     uintptr_t *items; /* the last one that was written; the next lies before it */
     unsigned count;   /* objects still wanted */
+    bool anyway;      /* there is no other memory */
+    size_t grown;     /* bytes by which objects in mixed units have grown */
 } sy_want;
 
 static void raise_to(unsigned *most, unsigned grains) {
@@ -361,11 +389,14 @@ static void take_from_hole(sy_slab *unit, unsigned hole, unsigned end, sy_want *
 }
 
 /* Takes as many of the wanted objects out of the unit as its holes have room for, from the lowest
- * hole on. */
+ * hole on. Holes that have not changed since a search for no larger objects are too short. */
 static void take_from_unit(sy_slab *unit, sy_want *want) {
     sy_pieces *pieces = pieces_of(unit);
+    bool known = unit->watermark && unit->watermark <= want->grains;
     unsigned most = 0; /* the longest hole that is left */
-    for (uint64_t words = filled_words(unit); words && want->count; words &= words - 1) {
+    if (known) most = longest(unit) < unit->watermark ? longest(unit) : unit->watermark - 1u;
+    uint64_t words = filled_words(unit) & (known ? unit->changed : ~UINT64_C(0));
+    for (; words && want->count; words &= words - 1) {
         unsigned word = sy_lowest_bit(words);
         uint64_t found = begins_in(pieces, word) & ~out_in(pieces, word);
         for (; found && want->count; found &= found - 1) {
@@ -376,7 +407,7 @@ static void take_from_unit(sy_slab *unit, sy_want *want) {
                 take_from_hole(unit, hole, end, want, &most);
         }
     }
-    if (want->count) set_longest(unit, most);
+    if (want->count) note_search(unit, most, want->grains);
 }
 
 static size_t object_grains(void) { return sy_mixed.slab_count * SY_UNIT_GRAINS - hole_grains; }
@@ -393,9 +424,22 @@ static void note_shrinking(void) {
     if (noted_grains > most) noted_grains = most;
 }
 
+/*
+ * Whether the cache's objects in mixed units come and go: since the last refill about as many were
+ * put back as are wanted now, or the last refill had objects that this thread had freed just
+ * before. Such a class gets slabs, within bounds. So the objects that are used most move to slabs.
+ * The lock of sy_mixed is held.
+ */
+static bool churns(const sy_cache *cache, unsigned count) {
+    size_t units = atomic_load_explicit(&sy_memory_main.units_used, memory_order_relaxed);
+    size_t then = cache->mixed_then, now = cache->mixed;
+    bool come_and_go = cache->recycles || (then > now && then - now >= count / 2);
+    return come_and_go && cache->slab_count < units / CHURN_SHARE;
+}
+
 /* Takes from the units whose longest hole is the least that is long enough. Returns how many
  * objects. The cache's lock is held. */
-static size_t take(sy_want *want, size_t *grown) {
+static size_t take(sy_cache *cache, sy_want *want) {
     unsigned wanted = want->count;
     sy_lock_acquire(&sy_mixed.lock);
     sort_waiting();
@@ -407,7 +451,10 @@ static size_t take(sy_want *want, size_t *grown) {
     }
     unsigned taken = wanted - want->count;
     hole_grains -= (size_t)taken * want->grains;
-    *grown += growth();
+    cache->mixed += taken;
+    cache->mixed_then = cache->mixed;
+    cache->recycles = false;
+    want->grown += growth();
     sy_lock_release(&sy_mixed.lock);
     return taken;
 }
@@ -508,6 +555,8 @@ static void convert_slab(sy_cache *cache, sy_slab *slab, sy_pieces *pieces) {
     __atomic_store_n(&slab->filled, find_filled(pieces), __ATOMIC_RELAXED);
     slab->free_count = (uint16_t)(SY_UNIT_GRAINS - out * (cache->layout.slot / SY_GRAIN));
     slab->free_most = (uint16_t)most;
+    slab->free_least = slab->watermark = 0;
+    slab->changed = 0;
     sy_cache_append_slab(&sy_mixed, slab);
     sy_mixed.slab_count++;
     atomic_store_explicit(&any, true, memory_order_relaxed);
@@ -535,20 +584,60 @@ static bool convert(bool anyway) {
     return slab != NULL;
 }
 
+static bool gets_slab(sy_cache *cache, unsigned count) {
+    sy_lock_acquire(&cache->lock);
+    sy_lock_acquire(&sy_mixed.lock);
+    bool churn = churns(cache, count);
+    if (churn) {
+        cache->mixed_then = cache->mixed;
+        cache->recycles = false;
+    }
+    sy_lock_release(&sy_mixed.lock);
+    sy_lock_release(&cache->lock);
+    return churn;
+}
+
+static void note_recycled(sy_cache *cache) {
+    sy_lock_acquire(&sy_mixed.lock);
+    cache->recycles = true;
+    sy_lock_release(&sy_mixed.lock);
+}
+
+/* Takes objects of the cache that this thread has freed, and that wait to be put back: the newest
+ * ones, and all if most of these are of the cache. Others wait on. */
+static size_t recycle(sy_cache *cache, sy_want *want) {
+    uintptr_t found[RECYCLED_MOST];
+    size_t taken = 0, some = RECYCLED_FIRST;
+    for (size_t all = 0; all < RECYCLED_MOST && want->count; all += some) {
+        size_t most = want->count < some ? want->count : some, hits = 0, others = 0;
+        size_t got = sy_client_alloc_loaded(&sy_mixed.client, found, most);
+        for (size_t i = 0; i < got; i++) {
+            if (sy_mixed_cache_at(found[i]) == cache) {
+                *--want->items = found[i];
+                hits++;
+            } else {
+                found[others++] = found[i];
+            }
+        }
+        want->count -= (unsigned)hits;
+        taken += hits;
+        for (size_t i = others; i > 0; i--) sy_client_free(&sy_mixed.client, found[i - 1]);
+        if (got < most || hits <= got / 2) break;
+    }
+    return taken;
+}
+
 /* Takes from units and converts slabs as long as that is worth while. */
-static __attribute__((noinline)) size_t sy_mixed_take_all(sy_cache *cache, sy_want want,
-                                                          bool anyway) {
-    size_t count = want.count;
-    size_t taken = 0, grown = 0;
+static __attribute__((noinline)) size_t sy_mixed_take_all(sy_cache *cache, sy_want want) {
+    size_t count = want.count, taken = 0;
     do {
         sy_lock_acquire(&cache->lock);
-        size_t some = take(&want, &grown);
-        cache->mixed += some;
+        size_t some = take(cache, &want);
         cache->counts.refills += some && !taken;
         sy_lock_release(&cache->lock);
         taken += some;
-    } while (taken < count / 2 && convert(anyway));
-    if (grown) sy_caches_note_growth(grown);
+    } while (taken < count / 2 && convert(want.anyway));
+    if (want.grown) sy_caches_note_growth(want.grown);
     return taken;
 }
 
@@ -560,7 +649,12 @@ size_t sy_mixed_take(sy_cache *cache, uintptr_t *end, size_t count, bool anyway)
         units * SY_UNIT_BYTES < sy_mixed_least)
         return 0;
     if (joined_with(grains) != cache) return 0;
-    return sy_mixed_take_all(cache, (sy_want){grains, end, (unsigned)count}, anyway);
+    sy_want want = {.grains = grains, .items = end, .count = (unsigned)count, .anyway = anyway};
+    if (anyway) return sy_mixed_take_all(cache, want);
+    if (gets_slab(cache, want.count)) return 0;
+    size_t taken = recycle(cache, &want);
+    if (taken) note_recycled(cache);
+    return taken ? taken : sy_mixed_take_all(cache, want);
 }
 
 /* ---- an object at an address ---- */
@@ -582,16 +676,6 @@ sy_cache *sy_mixed_cache_at(uintptr_t address) {
     const sy_pieces *pieces = sy_is_mixed(unit) ? pieces_of(unit) : NULL;
     if (!pieces || !find_out(unit, pieces, address, &grain, &next)) return NULL;
     return joined_with(next - grain);
-}
-
-sy_fault_kind sy_mixed_fault(uintptr_t address) {
-    sy_lock_acquire(&sy_mixed.lock);
-    const sy_slab *unit = sy_slab_at(address);
-    unsigned grain = grain_of(address);
-    bool mixed = sy_is_mixed(unit);
-    bool inside = mixed && is_out(unit->pieces, piece_at(unit, grain));
-    sy_lock_release(&sy_mixed.lock);
-    return inside || address % SY_GRAIN ? SY_FAULT_MISALIGNED_POINTER : SY_FAULT_DOUBLE_FREE;
 }
 
 /* ---- putting back ---- */
@@ -621,39 +705,62 @@ static inline void make_hole(sy_slab *unit, sy_pieces *pieces, unsigned grain, u
     else
         start = grain;
     if (begins != before) set_begins(unit, word, begins);
-    if (next - start > longest(unit)) raise_longest(unit, next - start);
+    note_hole(unit, start, next - start);
 }
 
-static SY_COLD sy_fault_kind fault_at(const sy_slab *unit, uintptr_t address) {
+/* The fault of freeing an address at which `put` finds no object. The lock is held. */
+static SY_COLD sy_fault_kind fault_at(uintptr_t address) {
+    const sy_slab *unit = sy_slab_at(address);
     unsigned grain = grain_of(address);
-    if (address % SY_GRAIN || !begins_at(unit->pieces, grain)) return SY_FAULT_MISALIGNED_POINTER;
-    return is_out(unit->pieces, grain) ? SY_FAULT_WRONG_SIZE : SY_FAULT_DOUBLE_FREE;
+    if (!sy_is_mixed(unit)) return SY_FAULT_DOUBLE_FREE; /* the unit was released since */
+    unsigned piece = piece_at(unit, grain);
+    if (!is_out(unit->pieces, piece)) return SY_FAULT_DOUBLE_FREE;
+    bool begins = piece == grain && address % SY_GRAIN == 0;
+    return begins ? SY_FAULT_WRONG_SIZE : SY_FAULT_MISALIGNED_POINTER;
+}
+
+/* Puts an object back; false: none begins there, or not one of the cache (NULL: of any). The lock
+ * is held. */
+static inline bool put(const sy_cache *of, uintptr_t address) {
+    sy_slab *unit = sy_slab_at(address);
+    unsigned grain, end;
+    if (SY_UNLIKELY(!sy_is_mixed(unit) || !find_out(unit, unit->pieces, address, &grain, &end)))
+        return false;
+    sy_cache *cache = joined_with(end - grain);
+    if (SY_UNLIKELY(of && of != cache)) return false;
+    cache->mixed--;
+    make_hole(unit, unit->pieces, grain, end);
+    SY_INVARIANT(unit_is_valid(unit));
+    if (unit->free_count == SY_UNIT_GRAINS && unit->bin != BIN_ASIDE) unlink_empty(unit);
+    return true;
+}
+
+static sy_slab *take_emptied(void) {
+    sy_slab *units = emptied;
+    emptied = NULL;
+    return units;
 }
 
 size_t sy_mixed_put(const sy_cache *cache, const uintptr_t *items, sy_flush_item *list,
                     size_t count, sy_slab **empty) {
-    const unsigned grains = (unsigned)(cache->layout.slot / SY_GRAIN);
     size_t refused = 0;
     sy_lock_acquire(&sy_mixed.lock);
     for (size_t i = 0; i < count; i++) {
         uintptr_t address = items[list[i].index];
-        sy_slab *unit = sy_slab_at(address);
-        sy_pieces *pieces = unit->pieces;
-        unsigned grain, end;
-        if (SY_UNLIKELY(!find_out(unit, pieces, address, &grain, &end) || end - grain != grains)) {
-            sy_fault_kind fault = fault_at(unit, address);
-            list[refused++] = (sy_flush_item){list[i].index, (uint8_t)fault};
-            continue;
-        }
-        make_hole(unit, pieces, grain, end);
-        SY_INVARIANT(unit_is_valid(unit));
-        if (unit->free_count == SY_UNIT_GRAINS && unit->bin != BIN_ASIDE) unlink_empty(unit);
+        if (SY_LIKELY(put(cache, address))) continue;
+        list[refused++] = (sy_flush_item){list[i].index, (uint8_t)fault_at(address)};
     }
-    *empty = emptied;
-    emptied = NULL;
+    *empty = take_emptied();
     note_shrinking();
     sy_lock_release(&sy_mixed.lock);
     return refused;
+}
+
+sy_fault_kind sy_mixed_fault(uintptr_t address) {
+    sy_lock_acquire(&sy_mixed.lock);
+    sy_fault_kind kind = fault_at(address);
+    sy_lock_release(&sy_mixed.lock);
+    return kind;
 }
 
 void sy_mixed_release(sy_slab *units) {
@@ -666,6 +773,72 @@ void sy_mixed_release(sy_slab *units) {
         if (unit->holes) sy_pressure_note(sy_count_bits(unit->holes) * sy_slab_granule(unit));
         sy_quota_give_run(&sy_quota_process, unit);
     }
+}
+
+/* ---- the client, to which the objects of all classes are freed ---- */
+
+static SY_COLD void raise_fault(sy_fault_kind kind, uintptr_t address) {
+    sy_fault fault = {.kind = kind, .cache = sy_mixed.name, .address = (const void *)address};
+    sy_watched_describe(&fault);
+    sy_fault_raise(&fault);
+}
+
+/* A handler of faults may free objects to the magazine in which the items are, so these are copied
+ * first. */
+static SY_COLD void raise_faults(const uintptr_t *items, const sy_flush_item *list, size_t count) {
+    uintptr_t address[SY_MAGAZINE_ITEMS];
+    for (size_t i = 0; i < count; i++) address[i] = items[list[i].index];
+    for (size_t i = 0; i < count; i++) raise_fault((sy_fault_kind)list[i].fault, address[i]);
+}
+
+static void flush(void *owner, uintptr_t *items, size_t count, _Atomic uint32_t *held) {
+    (void)owner;
+    sy_flush_item refused[SY_MAGAZINE_ITEMS];
+    size_t faults = 0;
+    for (size_t i = 0; i < count; i++) {
+        const sy_slab *unit = sy_slab_at(items[i]);
+        if (sy_is_mixed(unit)) sy_mixed_prefetch(unit, items[i]);
+    }
+    sy_lock_acquire(&sy_mixed.lock);
+    for (size_t i = 0; i < count; i++) {
+        if (SY_LIKELY(put(NULL, items[i]))) continue;
+        refused[faults++] = (sy_flush_item){(uint8_t)i, (uint8_t)fault_at(items[i])};
+    }
+    if (held) atomic_store_explicit(held, 0, memory_order_relaxed);
+    sy_slab *empty = take_emptied();
+    note_shrinking();
+    sy_lock_release(&sy_mixed.lock);
+    sy_mixed_release(empty);
+    sy_drained_end();
+    if (SY_UNLIKELY(faults)) raise_faults(items, refused, faults);
+}
+
+static size_t refill_nothing(void *owner, uintptr_t *items, size_t count) {
+    (void)owner, (void)items, (void)count;
+    errno = ENOMEM;
+    return 0;
+}
+
+int sy_mixed_open(void) {
+    const sy_client_config config = {
+        .refill = refill_nothing,
+        .flush = flush,
+        .owner = &sy_mixed,
+        .item_bytes = ITEM_BYTES,
+        .magazine_items = MAGAZINE_ITEMS,
+        .addresses = true,
+        .returns = true,
+        .number = SY_CLASS_MIXED,
+    };
+    return sy_client_open(&sy_mixed.client, &config);
+}
+
+/* As the client's flush sees it: the bytes of an object. */
+static bool find(const sy_cache *mixed, const void *object, size_t *bytes) {
+    const sy_cache *cache = sy_mixed_cache_at((uintptr_t)object);
+    (void)mixed;
+    *bytes = cache ? cache->size : 0;
+    return cache != NULL;
 }
 
 /* ---- trim ---- */
@@ -731,8 +904,7 @@ bool sy_mixed_trim_step(size_t *left, bool aged, size_t *bytes) {
         break;
     }
     bool more = *left && sy_mixed.slabs;
-    sy_slab *empty = emptied;
-    emptied = NULL;
+    sy_slab *empty = take_emptied();
     sy_lock_release(&sy_mixed.lock);
     sy_mixed_release(empty);
     return more;
@@ -752,24 +924,12 @@ void sy_mixed_each(const sy_slab *unit, uintptr_t start, uintptr_t end,
     }
 }
 
-typedef struct sy_size_count {
-    size_t bytes, objects;
-} sy_size_count;
-
-static void count_size(void *arg, uintptr_t object, size_t bytes) {
-    sy_size_count *count = arg;
-    (void)object;
-    count->objects += bytes == count->bytes;
-}
-
-size_t sy_mixed_objects(const sy_cache *cache) {
-    sy_size_count count = {.bytes = cache->layout.slot};
-    if (joined_with((unsigned)(count.bytes / SY_GRAIN)) != cache) return 0;
-    sy_lock_acquire(&sy_mixed.lock);
-    for (const sy_slab *unit = sy_mixed.slabs; unit; unit = unit->next)
-        sy_mixed_each(unit, 0, UINTPTR_MAX, count_size, &count);
-    sy_lock_release(&sy_mixed.lock);
-    return count.objects;
+size_t sy_mixed_waiting(void) {
+    size_t depot, loaded;
+    sy_clients_lock();
+    sy_client_held(&sy_mixed.client, &depot, &loaded);
+    sy_clients_unlock();
+    return depot + loaded;
 }
 
 void sy_mixed_count(size_t *bytes, size_t *hole_bytes) {
@@ -779,15 +939,25 @@ void sy_mixed_count(size_t *bytes, size_t *hole_bytes) {
     sy_lock_release(&sy_mixed.lock);
 }
 
+static void count_by_place(void *counts, uintptr_t object, size_t bytes) {
+    (void)object;
+    unsigned place = atomic_load_explicit(&place_of[bytes / SY_GRAIN], memory_order_relaxed);
+    if (place) ((size_t *)counts)[place - 1]++;
+}
+
 size_t sy_mixed_verify(void) {
-    size_t wrong = 0, units = 0, grains = 0;
+    size_t wrong = 0, units = 0, grains = 0, objects[JOINED_MAX] = {0};
     sy_lock_acquire(&sy_mixed.lock);
     for (const sy_slab *unit = sy_mixed.slabs; unit; unit = unit->next, units++) {
-        wrong += !unit_is_valid(unit) || sy_slab_at(unit->start) != unit || !sy_is_mixed(unit);
+        bool valid = unit_is_valid(unit);
+        wrong += !valid || sy_slab_at(unit->start) != unit || !sy_is_mixed(unit);
         wrong += unit->next && unit->next->previous != unit;
         wrong += unit->free_count == SY_UNIT_GRAINS && unit->bin != BIN_ASIDE;
         grains += unit->free_count;
+        if (valid) sy_mixed_each(unit, 0, UINTPTR_MAX, count_by_place, objects);
     }
+    unsigned count = atomic_load_explicit(&joined_count, memory_order_acquire);
+    for (unsigned i = 0; i < count; i++) wrong += joined[i]->mixed != objects[i];
     wrong += units != sy_mixed.slab_count || grains != hole_grains;
     sy_lock_release(&sy_mixed.lock);
     return wrong;
@@ -826,6 +996,7 @@ static void count_again(sy_slab *unit) {
     }
     unit->free_count = (uint16_t)free;
     unit->free_most = (uint16_t)most;
+    unit->free_least = unit->watermark = 0;
 }
 
 /* Counts objects for their caches again. */
@@ -882,8 +1053,7 @@ static void recover(void) {
         if (unit->bin == BIN_ASIDE) insert(unit);
         if (unit->free_count == SY_UNIT_GRAINS) unlink_empty(unit);
     }
-    sy_mixed_release(emptied);
-    emptied = NULL;
+    sy_mixed_release(take_emptied());
 }
 
 const sy_part sy_mixed_part = {.hold = hold, .drop = drop, .recover = recover};

@@ -303,9 +303,8 @@ static inline void note_outside(sy_flush *flush, const sy_slab *run, uintptr_t a
 
 /* Puts the items in mixed units back. The lock is held. */
 static void put_in_mixed(sy_flush *flush, const uintptr_t *items) {
-    sy_cache *cache = flush->cache;
-    size_t refused = sy_mixed_put(cache, items, flush->in_mixed, flush->mixed, &flush->emptied);
-    cache->mixed -= flush->mixed - refused;
+    size_t refused =
+        sy_mixed_put(flush->cache, items, flush->in_mixed, flush->mixed, &flush->emptied);
     for (size_t i = 0; i < refused; i++)
         note_fault(flush, (sy_fault_kind)flush->in_mixed[i].fault, flush->in_mixed[i].index);
 }
@@ -442,7 +441,6 @@ static void win_try(sy_cache *cache, uintptr_t address) {
 /* Whether a slot begins at `address` and is out of its slab. The lock is held. */
 static bool is_out(const sy_cache *cache, uintptr_t address) {
     const sy_slab *slab = sy_slab_at(address);
-    if (sy_is_mixed(slab)) return sy_mixed_cache_at(address) == cache;
     if (!sy_slab_is_in(slab, cache)) return false;
     uint32_t index = sy_slab_index(slab, &cache->layout, address);
     return index != UINT32_MAX && !sy_slab_bit(slab->free, index);

@@ -43,8 +43,12 @@ enum {
  */
 typedef struct sy_slab {
     /* Cache line 0: the fields that a flush reads and writes. */
-    alignas(64) uintptr_t first; /* address of slot 0 */
-    void *owner;                 /* the cache; NULL: a span of the heap */
+    alignas(64) union {
+        uintptr_t first;  /* address of slot 0 */
+        uint64_t changed; /* of a mixed unit: bit set: a hole that begins in this word of its table
+                           * has grown since the unit was searched */
+    };
+    void *owner; /* the cache; NULL: a span of the heap */
     union {
         uint64_t *free;  /* bit set: the slot is in the slab */
         uint64_t filled; /* of a mixed unit: bit set: a piece begins in this word of its table */

@@ -63,6 +63,14 @@ static void name_class(char *name, size_t size) {
     name[text.length] = 0;
 }
 
+/* Opens the client of mixed units, to which a free of any class may come. */
+static bool open_mixed(void) {
+    if (class_known(SY_CLASS_MIXED)) return true;
+    if (sy_mixed_open() != 0) return false;
+    atomic_store_explicit(&classes[SY_CLASS_MIXED], &sy_mixed, memory_order_release);
+    return true;
+}
+
 static sy_cache *open_locked(unsigned class_number) {
     char name[SY_CACHE_NAME_MAX + 1];
     size_t size = sy_class_size(class_number), align = size & (~size + 1);
@@ -72,7 +80,8 @@ static sy_cache *open_locked(unsigned class_number) {
     sy_cache *cache = place_class(class_number);
     if (sy_cache_is_open(cache)) return cache;
     memset(cache, 0, sizeof *cache);
-    return sy_cache_open(cache, &config, class_number) == 0 ? cache : NULL;
+    if (!open_mixed() || sy_cache_open(cache, &config, class_number) != 0) return NULL;
+    return cache;
 }
 
 /* The cache of a class, or NULL with ENOMEM. */
@@ -144,15 +153,10 @@ static SY_COLD unsigned sy_class_in_mixed(const void *object) {
     return cache ? cache->class_number : 0;
 }
 
-/* The same for an object that may be elsewhere: then 0. */
-static inline unsigned class_of_mixed(const void *object) {
-    return sy_class_at((uintptr_t)object) == SY_CLASS_MIXED ? sy_class_in_mixed(object) : 0;
-}
-
-/* The class of an object, or 0: it is in no class, or no object begins there. */
-static inline unsigned class_at(const void *object) {
-    unsigned class_number = sy_class_at((uintptr_t)object);
-    return class_number == SY_CLASS_MIXED ? sy_class_in_mixed(object) : class_number;
+/* The class of an object whose number in the map is `found`; 0: it has none, or no object begins
+ * there. */
+static inline unsigned true_class(const void *object, unsigned found) {
+    return found == SY_CLASS_MIXED ? sy_class_in_mixed(object) : found;
 }
 
 /* ---- allocation ---- */
@@ -351,7 +355,7 @@ static void sy_free_in_class(void *object, unsigned class_number, size_t told) {
  * object outside of the map's window has not been tried yet. */
 static SY_COLD void sy_free_slow(void *object) {
     if (!object) return;
-    unsigned class_number = class_at(object);
+    unsigned class_number = sy_class_at((uintptr_t)object);
     if (sy_loaded_push_once(&sy_abi_1[class_number], (uintptr_t)object)) return;
     sy_cpu_keep_frame();
     sy_free_in_class(object, class_number, SIZE_MAX);
@@ -365,7 +369,7 @@ void sy_free(void *object) {
 SY_COLD void sy_free_misaligned(void *object) {
     sy_cpu_keep_frame();
     int error = errno;
-    unsigned class_number = class_at(object);
+    unsigned class_number = true_class(object, sy_class_at((uintptr_t)object));
     sy_cache *cache = class_known(class_number);
     if (cache && !sy_cache_checks(cache))
         cache->kind->flush(cache, &(uintptr_t){(uintptr_t)object}, 1, NULL);
@@ -400,13 +404,13 @@ static SY_COLD void sy_free_mismatched(void *object, unsigned class_number, size
 
 /* A size of SIZE_MAX, which would mean "no size", is passed on as one less. */
 static SY_COLD void sy_free_sized_slow(void *object, size_t size) {
-    unsigned class_number = class_at(object);
+    unsigned found = sy_class_at((uintptr_t)object), class_number = true_class(object, found);
     bool fits = sy_class_has(class_number, size);
-    if (fits && sy_loaded_push_once(&sy_abi_1[class_number], (uintptr_t)object)) return;
+    if (fits && sy_loaded_push_once(&sy_abi_1[found], (uintptr_t)object)) return;
     sy_cpu_keep_frame();
     size_t told = size == SIZE_MAX ? size - 1 : size;
     if (fits || (!class_number && size > SY_CLASS_SIZE_MAX))
-        sy_free_in_class(object, class_number, told);
+        sy_free_in_class(object, found, told);
     else
         sy_free_mismatched(object, class_number, told);
 }
@@ -422,13 +426,13 @@ void(sy_free_sized)(void *object, size_t size) {
 /* Frees an object of the class, or a span if the class is 0. */
 static SY_COLD void sy_free_aligned_slow(void *object, unsigned class_number, size_t size) {
     sy_cpu_keep_frame();
-    unsigned found = class_at(object);
+    unsigned found = sy_class_at((uintptr_t)object), its_class = true_class(object, found);
     if (!found && !class_number && span_of(object))
         sy_free_in_class(object, 0, SIZE_MAX);
-    else if (found == class_number)
+    else if (its_class == class_number)
         sy_free_in_class(object, found, size);
     else
-        sy_free_mismatched(object, found, size);
+        sy_free_mismatched(object, its_class, size);
 }
 
 void sy_free_aligned_sized(void *object, size_t align, size_t size) {
@@ -456,7 +460,7 @@ static const sy_cache *checking(const void *object) {
 static bool find_object(const void *object, size_t *bytes) {
     const sy_cache *checker = object ? checking(object) : NULL;
     if (SY_UNLIKELY(checker)) return checker->kind->find(checker, object, bytes);
-    unsigned class_number = class_at(object);
+    unsigned class_number = sy_class_at((uintptr_t)object);
     const sy_slab *span = class_number || !object ? NULL : span_of(object);
     *bytes = class_number ? sy_class_size(class_number) : span ? span->bytes : 0;
     return class_number || span;
@@ -521,9 +525,13 @@ static bool move_content(const void *from, void *to, size_t bytes) {
 static SY_COLD void *sy_realloc_slow(void *object, size_t size) {
     sy_cpu_keep_frame();
     size_t have;
-    if (size <= SY_CLASS_SIZE_MAX && sy_class_has(class_of_mixed(object), size)) return object;
+    unsigned found = sy_class_at((uintptr_t)object);
+    bool mixed = found == SY_CLASS_MIXED && size <= SY_CLASS_SIZE_MAX;
+    if (mixed && sy_class_has(sy_class_in_mixed(object), size)) return object;
     if (!find_object(object, &have)) {
-        if (checking(object) || sy_slab_at((uintptr_t)object))
+        if (found == SY_CLASS_MIXED)
+            raise_fault(sy_mixed_fault((uintptr_t)object), object, NULL);
+        else if (checking(object) || sy_slab_at((uintptr_t)object))
             sy_free(object); /* raises the fault */
         else
             raise_fault(SY_FAULT_FOREIGN_POINTER, object, NULL);

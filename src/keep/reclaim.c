@@ -492,6 +492,7 @@ size_t sy_trim(void) {
     for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
         number = client->number;
         sy_cache *cache = sy_cache_of_client(client);
+        if (client == &sy_mixed.client) sy_client_drain(client);
         if (cache) {
             bytes += sy_cache_trim_slabs(cache);
             if (cache->memory != &sy_memory_main) bytes += sy_chunk_trim(cache->memory);

@@ -190,7 +190,7 @@ static bool belongs_in_slabs(const sy_client *client, sy_depot_shard *shard,
 }
 
 bool sy_budget_deposit(sy_client *client, sy_magazine *magazine) {
-    if (client->config.loaded_items) return false;
+    if (client->config.loaded_items || client->config.returns) return false;
     sy_depot_shard *shard = own_shard(client);
     if (belongs_in_slabs(client, shard, magazine)) return false;
     if (sy_depot_items(shard) + sy_magazine_count(magazine) > budget_of(client, shard)) {

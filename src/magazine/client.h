@@ -78,7 +78,9 @@ typedef struct sy_client_config {
                       * turn, where the program does not expect such a call */
     bool one_way;    /* freed items are flushed, not given out again. So refill may give different
                    * kinds of items to different threads, or after sy_thread_put_back */
-    bool bursts; /* magazines that the depot refuses are flushed many at a time, so that few frees
+    bool returns; /* nothing is allocated: freed items are flushed, and never wait in the depot. The
+                   * flush calls no function of the program, and the client is never closed */
+    bool bursts;  /* magazines that the depot refuses are flushed many at a time, so that few frees
                    * take long */
     bool sees_frees; /* each free is a call; allocations stay inline */
     bool guarded;    /* sees_frees is set too, and allocations to be guarded are calls

@@ -321,6 +321,17 @@ static bool is_unused(const sy_slot *slot) {
     return memcmp(slot, &unused, sizeof unused) == 0;
 }
 
+/* Called at the end of a thread, before it loses its slots: flushes items that no allocation would
+ * take from the depot. Clients that return items have numbers that are given out on demand. */
+static void flush_returned(sy_thread *thread) {
+    for (unsigned number = SY_CLIENT_FIRST; number < SY_CLIENT_DEMANDED; number++) {
+        if (number >= thread->slots_end) break;
+        sy_slot *slot = sy_thread_slot(thread, number);
+        if (!is_unused(slot) && clients[number]->config.returns)
+            sy_slot_flush(clients[number], slot);
+    }
+}
+
 /* Called at the end of a thread, with the lock held: puts its magazines with items into the depot,
  * its empty ones into the store. */
 static void empty_slots(sy_thread *thread) {
@@ -344,7 +355,7 @@ static void empty_slots(sy_thread *thread) {
 }
 
 static int start_magazines(void) {
-    sy_threads_start(empty_slots);
+    sy_threads_start(empty_slots, flush_returned);
     return sy_budget_start();
 }
 

@@ -40,8 +40,7 @@ void sy_slot_flush_loaded(sy_client *client, sy_slot *slot) {
     if (count) client->config.flush(client->config.owner, slot->loaded->items, count, NULL);
 }
 
-/* Flushes what the slot holds; its magazines stay. */
-static void flush_slot(sy_client *client, sy_slot *slot) {
+void sy_slot_flush(sy_client *client, sy_slot *slot) {
     if (slot->loaded) sy_slot_flush_loaded(client, slot);
     if (slot->previous) sy_magazine_flush(client, slot->previous);
 }
@@ -81,7 +80,7 @@ sy_slot *sy_slot_ready(sy_client *client, sy_thread **self) {
         slot->generation = generation;
         slot->reserved = 0;
         SY_INSIDE(thread);
-        flush_slot(client, slot);
+        sy_slot_flush(client, slot);
     }
     SY_INVARIANT(slot_is_bounded(slot));
     return slot;

@@ -159,6 +159,8 @@ bool sy_slot_refill_above(sy_client *client, sy_thread *thread, sy_slot *slot, u
 
 /* Flushes the loaded magazine, which stays. */
 void sy_slot_flush_loaded(sy_client *client, sy_slot *slot);
+/* Flushes what the slot holds; its magazines stay. */
+void sy_slot_flush(sy_client *client, sy_slot *slot);
 
 /* Flushes a magazine. Its items are not counted from now on. No lock is held. */
 void sy_magazine_flush(sy_client *client, sy_magazine *magazine);

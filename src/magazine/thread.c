@@ -34,6 +34,7 @@ static sy_thread *free_records; /* guarded by lock */
 static unsigned record_count;   /* guarded by lock */
 static _Atomic bool park;       /* a thread has been parked; never false again */
 static void (*empty_slots)(sy_thread *thread);
+static void (*flush_returned)(sy_thread *thread);
 
 void sy_threads_lock(void) { sy_lock_acquire(&lock); }
 
@@ -174,6 +175,7 @@ static void stop(void) {
 
 /* The thread's exit hook. Allocations and frees of destructors that run later use no magazines. */
 static void end_thread(void *record) {
+    flush_returned(record);
     stop();
     ended = true;
     give_record(record);
@@ -254,8 +256,9 @@ static void keep_variables_small(void) {
     errno = error;
 }
 
-void sy_threads_start(void (*empty)(sy_thread *thread)) {
+void sy_threads_start(void (*empty)(sy_thread *thread), void (*flush)(sy_thread *thread)) {
     empty_slots = empty;
+    flush_returned = flush;
     keep_variables_small();
 }
 

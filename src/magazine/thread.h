@@ -123,9 +123,9 @@ sy_thread *sy_threads_first(void);
 sy_magazine *sy_thread_take_empty(sy_thread *thread);
 void sy_thread_put_empty(sy_thread *thread, sy_magazine *magazine);
 
-/* `empty` is called at a thread's end, with the lock held, to empty its slots. Once, before all
- * else. */
-void sy_threads_start(void (*empty)(sy_thread *thread));
+/* At a thread's end `flush` is called without the lock, and then `empty` with the lock held, to
+ * empty its slots. Once, before all else. */
+void sy_threads_start(void (*empty)(sy_thread *thread), void (*flush)(sy_thread *thread));
 
 /* Bytes of records and slots that hold memory: what threads have touched. */
 size_t sy_threads_bytes(void);

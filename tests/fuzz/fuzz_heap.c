@@ -14,6 +14,7 @@
 #include <slabyard/slabyard.h>
 
 #include "cache/guarded.h"
+#include "cache/mixed.h"
 #include "chunk/chunk.h"
 #include "fuzz.h"
 #include "magazine/store.h"
@@ -230,11 +231,13 @@ static size_t class_objects(void) {
     sy_client *client;
     for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
         number = client->number;
-        fuzz_expect(sy_cache_verify(client->config.owner) == 0, "a class is sound");
-        if (number < SY_CLIENT_DEMANDED) objects += sy_cache_in_use(client->config.owner);
+        sy_cache *one = sy_cache_of_client(client);
+        if (one) fuzz_expect(sy_cache_verify(one) == 0, "a class is sound");
+        if (one && one->class_number) objects += sy_cache_in_use(one);
         sy_client_unpin(client);
     }
-    return objects;
+    fuzz_expect(sy_mixed_verify() == 0, "mixed units are sound");
+    return objects - sy_mixed_waiting();
 }
 
 static void compare_all(void) {

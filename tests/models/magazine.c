@@ -128,7 +128,7 @@ static void begin(void) {
     config->magazine_items = 1;
     config->number = SY_CLIENT_FIRST;
     sy_depot_start(SHARDS, 2);
-    sy_threads_start(empty_slots);
+    sy_threads_start(empty_slots, flush_returned);
     client.number = SY_CLIENT_FIRST;
     clients[SY_CLIENT_FIRST] = &client;
     next_number = SY_CLIENT_FIRST + 1;

@@ -50,6 +50,25 @@ size_t sy_slab_granule(const sy_slab *slab) { return (void)slab, MODEL_PAGE; }
 void sy_cache_append_slab(sy_cache *cache, sy_slab *slab) { cache->slabs = slab; }
 void sy_cache_remove_slab(sy_cache *cache, sy_slab *slab) { (void)slab, cache->slabs = NULL; }
 void sy_cache_unlink_slab(sy_cache *cache, sy_slab *slab) { (void)cache, slab->bin = SY_BIN_GONE; }
+void sy_plain_free(sy_cache *mixed, void *object, size_t told) {
+    (void)mixed, (void)object, (void)told;
+}
+size_t sy_client_alloc_loaded(sy_client *client, uintptr_t *items, size_t count) {
+    return (void)client, (void)items, (void)count, 0;
+}
+void sy_client_free(sy_client *client, uintptr_t item) { (void)client, (void)item; }
+int sy_client_open(sy_client *client, const sy_client_config *config) {
+    return (void)client, (void)config, 0;
+}
+void sy_clients_lock(void) {}
+void sy_clients_unlock(void) {}
+void sy_client_held(const sy_client *client, size_t *depot, size_t *loaded) {
+    (void)client, *depot = *loaded = 0;
+}
+void sy_watched_describe(sy_fault *fault) { (void)fault; }
+void sy_fault_raise(const sy_fault *fault) { (void)fault; }
+_Atomic uint32_t sy_drained_watch;
+void sy_drained_end_slow(void) {}
 bool sy_lock_hold(sy_lock *lock) { return (void)lock, true; }
 bool sy_lock_drop(sy_lock *lock) { return (void)lock, false; }
 
@@ -100,7 +119,7 @@ static unsigned find_class(uintptr_t address) {
 }
 
 /* Frees an object and flushes it, as sy_cache_flush does. */
-static void put(uintptr_t address) {
+static void put_back(uintptr_t address) {
     sy_flush_item item = {0};
     sy_slab *empty;
     sy_lock_acquire(&cache.lock);
@@ -111,7 +130,7 @@ static void put(uintptr_t address) {
 static void find_and_put_second(void *arg) {
     (void)arg;
     assert(find_class(object(1)) == CLASS);
-    put(object(1));
+    put_back(object(1));
 }
 
 MODEL_FOR_LOOM(an_object_keeps_its_class_while_its_slab_is_converted) {
@@ -136,11 +155,10 @@ MODEL_FOR_LOOM(an_object_keeps_its_size_while_its_neighbours_come_and_go) {
     begin();
     convert_it();
     model_start(&other, 1, find_first, NULL);
-    put(object(1));
+    put_back(object(1));
     sy_lock_acquire(&other_cache.lock);
-    sy_want want = {SLOT / 2 / SY_GRAIN, items + 2, 2};
-    size_t grown = 0;
-    assert(take(&want, &grown) == 2);
+    sy_want want = {.grains = SLOT / 2 / SY_GRAIN, .items = items + 2, .count = 2};
+    assert(take(&other_cache, &want) == 2);
     sy_lock_release(&other_cache.lock);
     assert(items[1] == object(1) && items[0] == object(1) + SLOT / 2);
     assert(find_class(items[0]) == OTHER_CLASS);

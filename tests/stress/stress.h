@@ -16,7 +16,7 @@
 
 #include <slabyard/checks.h>
 
-#include "cache/cache.h"
+#include "cache/mixed.h"
 #include "chunk/chunk.h"
 #include "magazine/store.h"
 
@@ -109,11 +109,14 @@ static inline void stress_check(const void *object, size_t size, uint64_t stamp)
 static inline size_t stress_verify_caches(void) {
     size_t caches = 0;
     sy_client *client;
-    for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL; caches++) {
+    for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
         number = client->number;
-        stress_expect(sy_cache_verify(client->config.owner) == 0, "a cache is sound");
+        sy_cache *cache = sy_cache_of_client(client);
+        if (cache) stress_expect(sy_cache_verify(cache) == 0, "a cache is sound");
+        caches += cache != NULL;
         sy_client_unpin(client);
     }
+    stress_expect(sy_mixed_verify() == 0, "mixed units are sound");
     return caches;
 }
 
@@ -125,10 +128,11 @@ static inline size_t stress_heap_in_use(void) {
     sy_client *client;
     for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
         number = client->number;
-        if (number < SY_CLIENT_DEMANDED) objects += sy_cache_in_use(client->config.owner);
+        const sy_cache *cache = sy_cache_of_client(client);
+        if (cache && cache->class_number) objects += sy_cache_in_use(cache);
         sy_client_unpin(client);
     }
-    return objects;
+    return objects - sy_mixed_waiting();
 }
 
 /* Only while no thread is using the cache. */

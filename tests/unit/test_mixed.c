@@ -280,12 +280,38 @@ static void a_second_free_among_others_is_found_by_the_flush(void **state) {
     drop_all(MANY);
 }
 
+/* What a program frees and allocates again and again gets slabs, where a free costs less. */
+static void objects_that_come_and_go_move_to_slabs(void **state) {
+    (void)state;
+    sy_mixed_least = 1 << 20;
+    leave_survivors(MANY, 200, 10);
+    for (size_t i = 0; i < MANY; i++)
+        if (!objects[i].at && i % 10 == 5) objects[i] = make(300, (unsigned)i);
+    size_t before = 0, after = 0, hot = 0;
+    for (size_t i = 5; i < MANY; i += 10)
+        before += sy_mixed_cache_at((uintptr_t)objects[i].at) != NULL;
+    must(before > 1000);
+    for (size_t round = 0; round < 100; round++)
+        for (size_t i = 5; i < MANY; i += 100) {
+            drop(&objects[i]);
+            objects[i] = make(300, (unsigned)(i + round));
+        }
+    for (size_t i = 5; i < MANY; i += 100, hot++)
+        after += sy_mixed_cache_at((uintptr_t)objects[i].at) != NULL;
+    must(after < hot / 4);
+    must(sy_verify() == 0);
+    drop_all(MANY);
+}
+
 static void an_address_within_an_object_is_a_fault(void **state) {
     (void)state;
     object one = object_in_mixed_unit(200);
     sy_free(one.at + 16);
+    sy_thread_flush();
     must(faults == 1 && last_fault.kind == SY_FAULT_MISALIGNED_POINTER);
+    must(last_fault.address == (void *)(one.at + 16));
     sy_free(one.at + 3);
+    sy_thread_flush();
     must(faults == 2 && last_fault.kind == SY_FAULT_MISALIGNED_POINTER);
     must(sy_realloc(one.at + 32, 10) == NULL && errno == EINVAL && faults == 3);
     must(sy_usable_size(one.at + 16) == 0);
@@ -514,6 +540,7 @@ int main(void) {
         TEST(a_free_with_a_wrong_size_is_a_fault),
         TEST(a_second_free_is_a_fault_before_and_after_the_flush),
         TEST(a_second_free_among_others_is_found_by_the_flush),
+        TEST(objects_that_come_and_go_move_to_slabs),
         TEST(an_address_within_an_object_is_a_fault),
         TEST(pages_in_holes_go_back_and_come_again),
         TEST(without_memory_for_the_tables_slabs_stay_slabs),
