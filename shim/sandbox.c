@@ -108,8 +108,7 @@ __attribute__((visibility("hidden"))) long sy_shim_syscall(long number, long a, 
 
 /* Without a filter, the program only asks whether the system has filters. */
 static bool sets_filter(long number, long a, long b, long c) {
-    if (number == SYS_seccomp)
-        return a == SET_MODE_STRICT || (a == SET_MODE_FILTER && c);
+    if (number == SYS_seccomp) return a == SET_MODE_STRICT || (a == SET_MODE_FILTER && c);
     if (number != SYS_prctl || (int)a != PR_SET_SECCOMP) return false;
     return b == MODE_STRICT || (b == MODE_FILTER && c);
 }
