@@ -1,6 +1,7 @@
-//! A short run of the part `littered` prints what each allocator gains on a littered heap, and keeps
-//! the raw data. The libraries are examples, which cargo builds before its tests. The tool belongs to
-//! another package: `cargo test --workspace` builds it too. The runs are left out if there is no tool.
+//! A short run of the part `littered` prints what each allocator gains on a littered heap, and
+//! keeps the raw data. The libraries are examples, which cargo builds before its tests. The tool
+//! belongs to another package: `cargo test --workspace` builds it too. The runs are left out if
+//! there is no tool.
 
 mod common;
 

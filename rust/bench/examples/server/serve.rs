@@ -3,11 +3,11 @@
 //!
 //! After <https://github.com/MystenLabs/sui/pull/27585>, where a server of queries grows to 18 GiB
 //! during a test of its load and stays there when the test is over, until it is ended; and
-//! <https://github.com/api7/aisix/issues/968>, a gateway whose memory follows its busiest moment and
-//! never falls, since each request is parsed and made anew several times. The numbers here are our
-//! own: eight connections ask for fifty tables of 1,000 rows each, 400 MB, which the server holds
-//! until all of them are made. Between two tables each of them sends twenty small requests, whose
-//! values stay. Then four connections a second send 400 small requests each.
+//! <https://github.com/api7/aisix/issues/968>, a gateway whose memory follows its busiest moment
+//! and never falls, since each request is parsed and made anew several times. The numbers here are
+//! our own: eight connections ask for fifty tables of 1,000 rows each, 400 MB, which the server
+//! holds until all of them are made. Between two tables each of them sends twenty small requests,
+//! whose values stay. Then four connections a second send 400 small requests each.
 //!
 //! Eight threads serve the connections. The clients are threads of the same process.
 

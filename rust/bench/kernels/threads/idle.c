@@ -13,9 +13,9 @@ enum { LEAST = 30, MOST = 630, LIVE = 29 << 20, REPLACED = 100000 };
 
 static size_t draw_size(struct random *random) { return LEAST + below(random, MOST - LEAST + 1); }
 
-static uint64_t serve(struct blocks *blocks, struct random *random, size_t live) {
+static uint64_t serve(struct blocks *blocks, struct random *random) {
     uint64_t sum = 0;
-    for (size_t bytes = 0; bytes < live;) {
+    for (size_t bytes = 0; bytes < LIVE;) {
         size_t size = draw_size(random);
         blocks_add(blocks, size, next(random));
         bytes += size;
@@ -33,10 +33,9 @@ static void wait_in_poll(long ms) { poll(NULL, 0, (int)ms); }
 
 int main(int count, char **arguments) {
     struct request request = read_request(count, arguments);
-    size_t live = LIVE / (request.quick ? 10 : 1);
-    struct blocks blocks = blocks_for(live / LEAST);
+    struct blocks blocks = blocks_for(LIVE / LEAST);
     struct random random = random_from(1);
-    uint64_t sum = serve(&blocks, &random, live);
+    uint64_t sum = serve(&blocks, &random);
     tell_resident("peak");
     blocks_shuffle(&blocks, &random);
     sum += blocks_give(&blocks);

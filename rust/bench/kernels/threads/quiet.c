@@ -14,7 +14,6 @@ enum { WORKERS = 8, LIVE = 2000, REQUESTS = 100000, PAUSE_MS = 1000 };
 
 static pthread_barrier_t all_hold, may_free, have_freed;
 static atomic_bool is_over;
-static bool is_quick;
 
 static size_t draw_size(struct random *random) {
     size_t most = (size_t)64 << below(random, 7);
@@ -23,7 +22,7 @@ static size_t draw_size(struct random *random) {
 
 static void serve(struct blocks *blocks, struct random *random, uint64_t *sum) {
     for (size_t i = 0; i < LIVE; i++) blocks_add(blocks, draw_size(random), next(random));
-    for (size_t i = 0; i < (is_quick ? REQUESTS / 10 : REQUESTS); i++) {
+    for (size_t i = 0; i < REQUESTS; i++) {
         size_t place = below(random, LIVE);
         *sum += give(blocks->at[place]);
         blocks->at[place] = take(draw_size(random), next(random));
@@ -53,7 +52,6 @@ int main(int count, char **arguments) {
     pthread_t threads[WORKERS];
     struct member members[WORKERS];
     uint64_t sum = 0;
-    is_quick = request.quick;
     pthread_barrier_init(&all_hold, NULL, WORKERS + 1);
     pthread_barrier_init(&may_free, NULL, WORKERS + 1);
     pthread_barrier_init(&have_freed, NULL, WORKERS + 1);

@@ -3,10 +3,10 @@
  * that the allocator does not see.
  *
  * Each program rebuilds the workload that somebody published whose process had swelled or was
- * killed, from the description; the first comment says whose. `NAME QUICK WAIT...` does a tenth of
- * the work if QUICK is 1, and then reads its memory after each of these seconds. A line is a name,
- * a tab and a number. Memory is the anonymous memory that is in RAM, in KiB. The `sum` depends on
- * the work alone, and every block was found as it was written.
+ * killed, from the description; the first comment says whose. `NAME QUICK WAIT...` reads its memory
+ * after each of these seconds. If QUICK is 1, it does a tenth of the work before, unless that is
+ * little anyway. A line is a name, a tab and a number. Memory is the anonymous memory that is in
+ * RAM, in KiB. The `sum` depends on the work alone, and every block was found as it was written.
  *
  * Reading and waiting call no malloc, so a process that waits is really idle.
  */

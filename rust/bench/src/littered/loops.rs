@@ -1,12 +1,12 @@
-//! Loops over objects of mixed sizes, on a heap that is new or was fragmented before: by each malloc,
-//! and by caches, epochs, pools and regions beside it.
+//! Loops over objects of mixed sizes, on a heap that is new or was fragmented before: by each
+//! malloc, and by caches, epochs, pools and regions beside it.
 //!
 //! A littered heap is made as the paper says that `kernels/littered/litter.h` names: twice as many
-//! objects as the loop has live, of the same sizes, of which a random half is freed. The malloc of the
-//! program is littered: for Slabyard's caches, pools and regions its own heap. `cache`, `epochs` and
-//! `pool` are then littered themselves as well, as those of a program that has run for long;
-//! `cache-new` and `pool-new` are made after the litter, as the custom allocators of the paper. In an
-//! epoch, the litter is outside of it.
+//! objects as the loop has live, of the same sizes, of which a random half is freed. The malloc of
+//! the program is littered: for Slabyard's caches, pools and regions its own heap. `cache`,
+//! `epochs` and `pool` are then littered themselves as well, as those of a program that has run for
+//! long; `cache-new` and `pool-new` are made after the litter, as the custom allocators of the
+//! paper. In an epoch, the litter is outside of it.
 
 use super::makers::{Bump, Caches, Maker, Malloc, Pools, Region};
 use crate::alone::job::{Effort, Job, Sampled};

@@ -1,8 +1,8 @@
 //! Loops and whole programs on a heap that was fragmented first: by each malloc, and the loops by
 //! caches, epochs, pools and regions too.
 //!
-//! * `loops`: the loops, in which each contender has a process of its own (`alone`); `makers`: their
-//!   contenders;
+//! * `loops`: the loops, in which each contender has a process of its own (`alone`); `makers`:
+//!   their contenders;
 //! * `programs`: whole programs over each malloc that can be preloaded;
 //! * `table`: the same as text;
 //! * here: all of them in turn.

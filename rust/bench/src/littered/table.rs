@@ -1,5 +1,5 @@
-//! The figures of loops and programs as tables for a document: what a fragmented heap costs, and what
-//! Slabyard's allocators for kinds and phases gain on it, also where that is nothing.
+//! The figures of loops and programs as tables for a document: what a fragmented heap costs, and
+//! what Slabyard's allocators for kinds and phases gain on it, also where that is nothing.
 
 use super::loops::Row;
 use super::programs::{ADDED, BEFORE, CPU};
@@ -98,8 +98,8 @@ fn paired(found: &[Figure], row: &str, own: (&str, &str), other: (&str, &str)) -
     stats::median(&ratios)
 }
 
-/// A table with a line for each program, and one of geometric means; `value` is the ratio of a program
-/// and an allocator.
+/// A table with a line for each program, and one of geometric means; `value` is the ratio of a
+/// program and an allocator.
 fn ratios(
     title: &str,
     programs: &[&str],

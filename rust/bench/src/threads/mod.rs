@@ -6,8 +6,8 @@
 //! * `table`: the same as text;
 //! * here: all programs in turn.
 //!
-//! Each program reads its own memory (`kernels/threads/readings.h`). The libraries that are preloaded
-//! are those of `programs`.
+//! Each program reads its own memory (`kernels/threads/readings.h`). The libraries that are
+//! preloaded are those of `programs`.
 
 pub mod programs;
 pub mod run;

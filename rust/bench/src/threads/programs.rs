@@ -1,5 +1,6 @@
 //! The programs of `kernels/threads` and the server in `examples/server`, and the executables that
-//! each of them has: one into which an allocator is preloaded, and those that have one of their own.
+//! each of them has: one into which an allocator is preloaded, and those that have one of their
+//! own.
 
 use crate::truth::contender::Contender;
 use std::path::{Path, PathBuf};

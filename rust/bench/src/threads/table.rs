@@ -100,8 +100,8 @@ fn range(found: &[Figure], program: &Program, metric: &str, who: &str) -> Option
     Some(most - least)
 }
 
-/// The last reading of each program and allocator, and Slabyard's beside the best of the others into
-/// which an allocator is preloaded. Programs in which Slabyard has most of all come first.
+/// The last reading of each program and allocator, and Slabyard's beside the best of the others
+/// into which an allocator is preloaded. Programs in which Slabyard has most of all come first.
 pub fn summary(programs: &[Program], names: &[&str], found: &[Figure]) -> String {
     let mut text = String::from("\nResident at the last reading, MiB\n\n");
     let mut head = vec!["program".to_owned()];
@@ -140,8 +140,12 @@ pub fn summary(programs: &[Program], names: &[&str], found: &[Figure]) -> String
     text
 }
 
-/// How much figures of memory differ between repeats: the largest share of their median.
+/// How much figures of memory differ between repeats: the largest share of their median. Nothing if
+/// there is one repeat.
 pub fn variation(found: &[Figure]) -> String {
+    if found.iter().all(|one| one.layout == 0) {
+        return String::new();
+    }
     let mut most: Option<(f64, &Figure)> = None;
     for one in found.iter().filter(|one| one.metric.ends_with("MiB")) {
         let Some(middle) = figure::of(found, &one.row, &one.metric, &one.who) else {
