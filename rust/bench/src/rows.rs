@@ -213,7 +213,7 @@ impl Row {
             Workload::Memory(Memory::Cycles { oldest }) => {
                 format!(
                 "cycles of 28 MiB and 2.8 MiB live, frees {}, sizes of 32..4096 B; resident, MiB; CPU ns and \
-                 page faults an operation",
+                 page faults of a thousand",
                 if oldest { "the oldest objects" } else { "random objects" }
             )
             }

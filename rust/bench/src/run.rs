@@ -92,7 +92,7 @@ pub const METRICS: [&str; 28] = [
     "at the trough",
     "page bound",
     "ns of an operation",
-    "faults of an operation",
+    "faults of a thousand",
     "after a while",
     "purged",
 ];

@@ -148,27 +148,17 @@ impl Maker for Pools {
 #[derive(Default)]
 pub struct Region(slabyard::Arena);
 
-impl Region {
-    #[inline(always)]
-    fn place<const WORDS: usize>(&self) -> *mut u8 {
-        let object = self.0.alloc(MaybeUninit::<[u64; WORDS]>::uninit());
-        object.as_mut_ptr().cast()
-    }
-}
-
 impl Maker for Region {
     const FREES: bool = false;
 
     #[inline(always)]
     fn take(&mut self, kind: usize) -> *mut u8 {
-        match kind {
-            0 => self.place::<4>(),
-            1 => self.place::<6>(),
-            2 => self.place::<8>(),
-            3 => self.place::<12>(),
-            4 => self.place::<20>(),
-            _ => self.place::<40>(),
-        }
+        // No type for each kind: a choice between them could not be foretold by a processor.
+        let words = SIZES[kind] / size_of::<u64>();
+        let object = self
+            .0
+            .alloc_slice_with(words, |_| MaybeUninit::<u64>::uninit());
+        object.as_mut_ptr().cast()
     }
 
     #[inline(always)]

@@ -206,7 +206,8 @@ impl Bench<'_> {
             self.sample(metric, layout, mebibytes(bytes));
         }
         self.sample("ns of an operation", layout, cost.of_each(cost.cpu_ns));
-        self.sample("faults of an operation", layout, cost.of_each(cost.faults));
+        let faults = 1000.0 * cost.of_each(cost.faults);
+        self.sample("faults of a thousand", layout, faults);
     }
 }
 
