@@ -100,8 +100,8 @@ impl crate::alone::Row for Row {
             What::Replace { live: 20_000 },
             What::Replace { live: 200_000 },
         ];
-        let both = |what| [false, true].map(|littered| Row { what, littered });
-        whats.into_iter().flat_map(both).collect()
+        let of_heap = |littered| whats.map(|what| Row { what, littered });
+        [false, true].into_iter().flat_map(of_heap).collect()
     }
 
     fn conditions() -> Vec<String> {
