@@ -39,10 +39,11 @@ models: ## check models of the lock-free code in all orders of their threads' st
 	@scripts/install.sh test
 	@tests/models/run $(ARGS)
 
-bench: ## measure Slabyard and its peers in one interleaved run (ARGS=--quick, vmem, requests, checks, rust, cpp, server, truth, programs, service, seeds, --help)
+bench: ## measure Slabyard and its peers in one interleaved run (ARGS=--quick, vmem, requests, checks, rust, cpp, server, truth, programs, service, threads, littered, seeds, --help)
 	@scripts/install.sh $(if $(filter server,$(ARGS)),bench-server,bench)
-	@$(if $(filter programs,$(ARGS)),scripts/install.sh bench-programs || echo "programs that are missing are left out")
-	@$(if $(filter truth programs service,$(ARGS)),cd rust && cargo build --locked --release -p slabyard-cli -p slabyard-bench --bins --examples)
+	@$(if $(filter programs littered,$(ARGS)),scripts/install.sh bench-programs || echo "programs that are missing are left out")
+	@$(if $(filter threads,$(ARGS)),scripts/install.sh bench-threads || echo "programs that are missing are left out")
+	@$(if $(filter truth programs service threads littered,$(ARGS)),cd rust && cargo build --locked --release -p slabyard-cli -p slabyard-bench --bins --examples)
 	@cd rust && cargo run --locked --release -p slabyard-bench $(if $(filter seeds,$(ARGS)),--no-default-features --features kernels --bin slabyard-seeds) -- $(ARGS)
 
 fuzz: ## fuzz the C library and the tool's parsers, guided by coverage, for TIME seconds (TIME=600; default: 60)

@@ -3,7 +3,7 @@
 # without apt-get, it lists the missing tools and fails. If nothing is missing, it does nothing and
 # does not use the network. The tools of the documentation site are Python packages, which are
 # installed in the virtual environment build/site-venv.
-# Usage: scripts/install.sh build|quick|test|check-all|demo|bench|bench-server|bench-programs|amalgamation|site
+# Usage: scripts/install.sh build|quick|test|check-all|demo|bench|bench-server|bench-programs|bench-threads|amalgamation|site
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -88,6 +88,10 @@ needs_of_bench_programs() {
     offered_program Ghostscript gs ghostscript
     offered_program "Redis' server and clients" redis-check-rdb redis-tools
 }
+# What compiles the programs of the part `threads` that are linked with musl.
+needs_of_bench_threads() {
+    offered_program "musl's C compiler" musl-gcc musl-tools
+}
 needs_of_python() {
     cat <<END
 Python 3 | have python3 | python3
@@ -122,9 +126,10 @@ needs() {
     bench) needs_of_rust && needs_of_bench ;;
     bench-server) needs_of_rust && needs_of_bench && needs_of_bench_server ;;
     bench-programs) needs_of_rust && needs_of_bench && needs_of_bench_programs ;;
+    bench-threads) needs_of_rust && needs_of_bench && needs_of_bench_threads ;;
     amalgamation) needs_of_python ;;
     site) needs_of_site ;;
-    *) echo "install.sh: build, quick, test, check-all, demo, bench, bench-server, bench-programs, amalgamation or site, not '$purpose'" >&2 && exit 2 ;;
+    *) echo "install.sh: build, quick, test, check-all, demo, bench, bench-server, bench-programs, bench-threads, amalgamation or site, not '$purpose'" >&2 && exit 2 ;;
     esac
 }
 

@@ -14,7 +14,6 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <linux/seccomp.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <sys/prctl.h>
@@ -26,6 +25,9 @@
 #include "os/os.h"
 
 #define NAME __attribute__((visibility("default")))
+
+/* Of linux/seccomp.h, which a compiler for musl comes without. */
+enum { SET_MODE_STRICT = 0, SET_MODE_FILTER = 1, MODE_STRICT = 1, MODE_FILTER = 2 };
 
 #if defined(__x86_64__) || defined(__aarch64__)
 
@@ -106,10 +108,9 @@ __attribute__((visibility("hidden"))) long sy_shim_syscall(long number, long a, 
 
 /* Without a filter, the program only asks whether the system has filters. */
 static bool sets_filter(long number, long a, long b, long c) {
-    if (number == SYS_seccomp)
-        return a == SECCOMP_SET_MODE_STRICT || (a == SECCOMP_SET_MODE_FILTER && c);
+    if (number == SYS_seccomp) return a == SET_MODE_STRICT || (a == SET_MODE_FILTER && c);
     if (number != SYS_prctl || (int)a != PR_SET_SECCOMP) return false;
-    return b == SECCOMP_MODE_STRICT || (b == SECCOMP_MODE_FILTER && c);
+    return b == MODE_STRICT || (b == MODE_FILTER && c);
 }
 
 /* The C library declares it with `...`. On these processors the words come in the same

@@ -1,6 +1,6 @@
 //! Compiles the C and C++ sources of the benchmark: the kernels, once for each layout, which places
 //! the same code differently; the server of the part `server`; the programs of `truth`; the
-//! workloads of `programs`; and the programs of `seeds`.
+//! workloads of `programs` and `threads`; the library of `littered`; and the programs of `seeds`.
 //!
 //! The flags are those of an ordinary program: -O2, position-independent executable, no tuning for
 //! the machine. snmalloc's inline form is compiled from the source that its crate carries.
@@ -199,15 +199,24 @@ fn c_program() -> cc::Build {
     build
 }
 
-/// The programs that repeat the workloads of published benchmarks of allocators.
-fn allocator_programs() {
-    let output = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo")).join("programs");
+/// The C sources in a folder.
+fn c_sources(folder: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder of this repository");
+    let paths = entries.map(|entry| entry.expect("its entries can be read").path());
+    let is_c = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "c");
+    paths.filter(is_c).collect()
+}
+
+/// A folder in cargo's, which is made.
+fn output_folder(name: &str) -> PathBuf {
+    let output = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo")).join(name);
     std::fs::create_dir_all(&output).expect("a folder can be made in cargo's");
-    for entry in std::fs::read_dir("programs").expect("a folder of this package") {
-        let source = entry.expect("its entries can be read").path();
-        if source.extension().is_none_or(|extension| extension != "c") {
-            continue;
-        }
+    output
+}
+
+/// Makes an executable of each C file in a folder.
+fn programs_of(folder: &str, output: &Path) {
+    for source in c_sources(folder) {
         let status = c_program()
             .get_compiler()
             .to_command()
@@ -217,8 +226,140 @@ fn allocator_programs() {
             .status();
         assert!(status.expect("the C compiler runs").success(), "{source:?}");
     }
+}
+
+/// The programs that repeat the workloads of published benchmarks of allocators.
+fn allocator_programs() {
+    let output = output_folder("programs");
+    programs_of("programs", &output);
     println!("cargo::rerun-if-changed=programs");
     println!("cargo::rustc-env=BENCH_PROGRAMS={}", output.display());
+}
+
+/// The workloads of people whose process was killed.
+fn thread_programs() {
+    let output = output_folder("threads");
+    programs_of("kernels/threads", &output);
+    println!("cargo::rustc-env=BENCH_THREADS={}", output.display());
+    musl_programs();
+}
+
+/// Linked statically with musl, these programs once more: with musl's malloc in the folder `own`,
+/// and with Slabyard's in the folder `slabyard`. If there is no compiler for musl, it is looked for
+/// again after packages have been installed.
+fn musl_programs() {
+    let packages = "/var/lib/dpkg/status";
+    let has_compiler = Command::new("musl-gcc").arg("--version").output().is_ok();
+    if !has_compiler {
+        println!("cargo::rustc-env=BENCH_MUSL=");
+        if Path::new(packages).exists() {
+            println!("cargo::rerun-if-changed={packages}");
+        }
+        return;
+    }
+    let output = output_folder("musl");
+    let library = musl_library(&output);
+    for (folder, objects) in [("own", Vec::new()), ("slabyard", library)] {
+        let folder = output_folder(&format!("musl/{folder}"));
+        for source in c_sources("kernels/threads") {
+            // As tests/install/musl.sh links the drop-in malloc.
+            let status = musl_compiler()
+                .arg(&source)
+                .args(&objects)
+                .args([
+                    "-static",
+                    "-pthread",
+                    "-Wl,--eh-frame-hdr",
+                    "-Wl,-u,pthread_once",
+                    "-o",
+                ])
+                .arg(folder.join(source.file_stem().expect("it has an ending")))
+                .status();
+            assert!(status.expect("musl-gcc runs").success(), "{source:?}");
+        }
+    }
+    println!("cargo::rustc-env=BENCH_MUSL={}", output.display());
+}
+
+/// The libraries that fragment a program's heap before it begins, and that find its sizes.
+fn litter_library() {
+    let output = output_folder("littered");
+    for name in ["litter", "record"] {
+        // The compiler must not take the malloc that is defined here for one that it knows.
+        let status = c_program()
+            .pic(true)
+            .get_compiler()
+            .to_command()
+            .arg(format!("kernels/littered/{name}.c"))
+            .args(["-fno-builtin", "-shared", "-o"])
+            .arg(output.join(format!("lib{name}.so")))
+            .status();
+        assert!(status.expect("the C compiler runs").success(), "{name}");
+    }
+    println!("cargo::rustc-env=BENCH_LITTER={}", output.display());
+}
+
+fn musl_compiler() -> Command {
+    let mut command = Command::new("musl-gcc");
+    command.args(["-std=gnu11", "-O2"]);
+    command
+}
+
+/// Compiles the library and the drop-in malloc for musl. Returns the objects.
+fn musl_library(output: &Path) -> Vec<PathBuf> {
+    let layers = std::fs::read_dir("../../src").expect("a folder of this repository");
+    let layers = layers.map(|entry| entry.expect("its entries can be read").path());
+    let mut sources: Vec<PathBuf> = layers
+        .filter(|path| path.is_dir())
+        .flat_map(|layer| c_sources(&layer.display().to_string()))
+        .filter(|path| !path.ends_with("os/fake.c"))
+        .chain(c_sources("../../shim"))
+        .collect();
+    sources.push("../../tests/install/musl_unwinder.c".into());
+    let object = |source: &PathBuf| {
+        let name = source
+            .display()
+            .to_string()
+            .replace("../", "")
+            .replace('/', "-");
+        output.join(name + ".o")
+    };
+    let compile = |source: &PathBuf| {
+        // The compiler must not take the malloc that the shim defines for one that it knows.
+        let is_shim = source.starts_with("../../shim");
+        let status = musl_compiler()
+            .args(is_shim.then_some("-fno-builtin"))
+            .args([
+                "-fexceptions",
+                "-fno-omit-frame-pointer",
+                "-fvisibility=hidden",
+            ])
+            .args(["-I../../include", "-I../../src", "-I../.."])
+            .arg(concat!(
+                "-DSLABYARD_VERSION=\"",
+                env!("CARGO_PKG_VERSION"),
+                "\""
+            ))
+            .arg("-c")
+            .arg(source)
+            .arg("-o")
+            .arg(object(source))
+            .status();
+        assert!(status.expect("musl-gcc runs").success(), "{source:?}");
+    };
+    let jobs = std::env::var("NUM_JOBS")
+        .ok()
+        .and_then(|jobs| jobs.parse().ok());
+    let share = sources.len().div_ceil(jobs.unwrap_or(1).max(1));
+    std::thread::scope(|scope| {
+        for part in sources.chunks(share) {
+            scope.spawn(|| part.iter().for_each(compile));
+        }
+    });
+    for folder in ["src", "shim", "include"] {
+        println!("cargo::rerun-if-changed=../../{folder}");
+    }
+    sources.iter().map(object).collect()
 }
 
 /// The programs that repeat the tables of the earlier C systems, over Slabyard's headers for users
@@ -269,10 +410,12 @@ fn main() {
     println!("cargo::rustc-env=BENCH_RUSTC={}", rustc_version());
     let has = |feature: &str| std::env::var_os(format!("CARGO_FEATURE_{feature}")).is_some();
     let (kernels, peers) = (has("KERNELS"), has("PEERS"));
-    let programs: [(&str, bool, fn()); 4] = [
+    let programs: [(&str, bool, fn()); 6] = [
         ("BENCH_KV_SERVER", kernels && peers, key_value_server),
         ("BENCH_TRUTH", kernels && peers, truth_programs),
         ("BENCH_PROGRAMS", kernels && peers, allocator_programs),
+        ("BENCH_THREADS", kernels && peers, thread_programs),
+        ("BENCH_LITTER", kernels && peers, litter_library),
         ("BENCH_SEEDS", kernels, seed_programs),
     ];
     for (name, wanted, compile) in programs {

@@ -30,7 +30,7 @@ mapfile -t sources < <(find src -name '*.c' ! -name fake.c)
 objects library "${sources[@]}"
 objects unwinder tests/install/musl_unwinder.c
 objects fake src/os/fake.c
-own="$own -fno-builtin -DSLABYARD_VERSION=\"test\""
+own="$own -fno-builtin -DSLABYARD_VERSION='\"test\"'"
 objects shim shim/*.c
 # shellcheck disable=SC2086 # several flags
 musl-gcc $link -shared -Wl,-z,nodelete "$work"/{library,unwinder,shim}/*.o -o "$work/libslabyard-malloc.so"

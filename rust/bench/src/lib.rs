@@ -25,6 +25,8 @@
 //! * `truth`: programs run for real, beside what `slabyard compare` predicts for them;
 //! * `programs`: the workloads of published allocator benchmarks, and real programs, over each malloc;
 //! * `service`: resident memory of a service whose load rises and falls, over each malloc;
+//! * `threads`: workloads of people whose process was killed: memory after most was freed;
+//! * `littered`: loops and whole programs on a heap that was fragmented before;
 //! * `seeds`: the tables of five earlier systems' documents, repeated.
 //!
 //! `seeds` needs none of the other allocators, which take minutes to compile. So it is a program of
@@ -42,6 +44,8 @@ pub mod figure;
 pub mod kernels;
 #[cfg(feature = "peers")]
 pub mod keyed;
+#[cfg(feature = "peers")]
+pub mod littered;
 pub mod loops;
 pub mod machine;
 #[cfg(feature = "peers")]
@@ -66,6 +70,8 @@ pub mod server;
 #[cfg(feature = "peers")]
 pub mod service;
 pub mod stats;
+#[cfg(feature = "peers")]
+pub mod threads;
 #[cfg(feature = "peers")]
 pub mod truth;
 #[cfg(feature = "peers")]

@@ -20,6 +20,17 @@ pub fn cpu_ns() -> u64 {
     clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// Page faults of this thread for which nothing was read from a disk.
+pub fn faults() -> u64 {
+    // SAFETY: all-zero is a value, and the call fills it.
+    let used = unsafe {
+        let mut used: libc::rusage = core::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &mut used);
+        used
+    };
+    used.ru_minflt as u64
+}
+
 /// Nanoseconds of the monotonic clock.
 pub fn wall_ns() -> u64 {
     clock(libc::CLOCK_MONOTONIC)

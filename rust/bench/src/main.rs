@@ -7,7 +7,8 @@ use slabyard_bench::part::{self, Common, Report, Sampling};
 use slabyard_bench::rows::{self, Row, SIZES};
 use slabyard_bench::run::{self, Plan};
 use slabyard_bench::{
-    alone, checks, cpp, programs, report, requests, rust, server, service, truth, vmem,
+    alone, checks, cpp, littered, programs, report, requests, rust, server, service, threads,
+    truth, vmem,
 };
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -70,6 +71,8 @@ enum Other {
     Truth(truth::Options),
     Programs(programs::Options),
     Service(service::Options),
+    Threads(threads::Options),
+    Littered(littered::Options),
 }
 
 impl Options {
@@ -206,6 +209,8 @@ fn bench_other(other: &Other) -> Result<ExitCode, String> {
         Other::Truth(options) => truth::bench(options),
         Other::Programs(options) => programs::bench(options),
         Other::Service(options) => service::bench(options),
+        Other::Threads(options) => threads::bench(options),
+        Other::Littered(options) => littered::bench(options),
     }?;
     Ok(ExitCode::SUCCESS)
 }

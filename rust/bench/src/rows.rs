@@ -212,7 +212,8 @@ impl Row {
             }
             Workload::Memory(Memory::Cycles { oldest }) => {
                 format!(
-                "cycles of 28 MiB and 2.8 MiB live, frees {}, sizes of 32..4096 B; resident, MiB",
+                "cycles of 28 MiB and 2.8 MiB live, frees {}, sizes of 32..4096 B; resident, MiB; CPU ns and \
+                 page faults of a thousand",
                 if oldest { "the oldest objects" } else { "random objects" }
             )
             }

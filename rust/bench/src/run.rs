@@ -66,7 +66,7 @@ fn decode(line: &str) -> Option<Sample> {
 }
 
 /// Every metric that a child reports; the tables show them in this order.
-pub const METRICS: [&str; 25] = [
+pub const METRICS: [&str; 28] = [
     "time",
     "alloc p50",
     "alloc p99",
@@ -86,10 +86,13 @@ pub const METRICS: [&str; 25] = [
     "after a tenth",
     "while idle",
     "at the end",
+    "mean of the peaks",
+    "highest peak",
     "at the peak",
     "at the trough",
     "page bound",
     "ns of an operation",
+    "faults of a thousand",
     "after a while",
     "purged",
 ];

@@ -20,12 +20,12 @@ use std::fmt::{Debug, Write};
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Options {
     #[command(flatten)]
-    common: Common<7, 2>,
+    pub(crate) common: Common<7, 2>,
     #[command(flatten)]
-    sampling: Sampling,
+    pub(crate) sampling: Sampling,
     /// Only rows whose name begins with one of these, separated by commas
     #[arg(long, value_delimiter = ',')]
-    only: Vec<String>,
+    pub(crate) only: Vec<String>,
 }
 
 /// A metric that is a checksum: it is the same for all contenders in one repeat of a row.
@@ -82,7 +82,7 @@ impl Options {
         }
     }
 
-    fn chosen<R: Row>(&self) -> Result<Vec<R>, String> {
+    pub(crate) fn chosen<R: Row>(&self) -> Result<Vec<R>, String> {
         let wanted = |row: &R| part::begins_with(&row.name(), &self.only);
         let rows: Vec<R> = R::all().into_iter().filter(wanted).collect();
         if rows.is_empty() {
@@ -106,7 +106,7 @@ fn same_sum(found: &[Figure], expected: &mut Option<f64>) -> Result<(), String> 
 }
 
 /// Measures all repeats of a row, in an order that rotates. Returns the figures and the errors.
-fn measure_row<R: Row>(row: R, options: &Options) -> (Vec<Figure>, Vec<String>) {
+pub(crate) fn measure_row<R: Row>(row: R, options: &Options) -> (Vec<Figure>, Vec<String>) {
     let (mut figures, mut failures) = (Vec::new(), Vec::new());
     let mut names = row.names();
     for repeat in 0..row.repeats(options.common.repeats()).max(1) {
@@ -134,7 +134,7 @@ fn measure_row<R: Row>(row: R, options: &Options) -> (Vec<Figure>, Vec<String>) 
 }
 
 /// One row as text.
-fn block(row: impl Row, found: &[Figure], failures: &[String]) -> String {
+pub(crate) fn block(row: impl Row, found: &[Figure], failures: &[String]) -> String {
     let mut text = format!("\n{}: {}\n", row.name(), row.describe());
     let (first, others) = row.metrics().split_first().expect("a metric");
     let _ = write!(text, "  {:<30} {first:>9}  {:>19}", "", "quartiles");
@@ -162,7 +162,7 @@ fn block(row: impl Row, found: &[Figure], failures: &[String]) -> String {
 }
 
 /// One metric as a table for a document: a line for each row, a column for each contender.
-fn table<R: Row>(rows: &[R], found: &[Figure], metric: &str) -> String {
+pub(crate) fn table<R: Row>(rows: &[R], found: &[Figure], metric: &str) -> String {
     let mut text = String::new();
     let mut before: Vec<&str> = Vec::new();
     for &row in rows.iter().filter(|row| row.metrics().contains(&metric)) {
@@ -185,12 +185,17 @@ fn table<R: Row>(rows: &[R], found: &[Figure], metric: &str) -> String {
     text
 }
 
+/// Serves as a measuring process, with these arguments.
+pub(crate) fn serve<R: Row>(arguments: &[String]) -> Result<(), String> {
+    let figures = Job::<R>::parse(arguments).and_then(|job| job.figures());
+    figure::print(&figures.ok_or("no such row or contender")?);
+    Ok(())
+}
+
 /// Measures the rows that the options choose, or serves as a measuring process.
 pub fn bench<R: Row>(options: &Options) -> Result<(), String> {
     if let Some(arguments) = &options.sampling.child {
-        let figures = Job::<R>::parse(arguments).and_then(|job| job.figures());
-        figure::print(&figures.ok_or("no such row or contender")?);
-        return Ok(());
+        return serve::<R>(arguments);
     }
     let rows = options.chosen::<R>()?;
     let mut report = Report::new(&R::conditions());

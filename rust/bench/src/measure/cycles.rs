@@ -1,5 +1,5 @@
 //! A program that grows and shrinks, with sizes that change: resident memory at its peaks and
-//! troughs, and after a while with few operations; CPU time of an operation.
+//! troughs, and after a while with few operations; CPU time and page faults of an operation.
 
 use super::memory::mebibytes;
 use super::{Bench, Random};
@@ -118,6 +118,50 @@ impl Drop for Population {
     }
 }
 
+/// CPU time and page faults of the operations so far.
+#[derive(Default)]
+struct Cost {
+    operations: usize,
+    cpu_ns: u64,
+    faults: u64,
+}
+
+impl Cost {
+    /// Adds the cost of `work`, without its operations.
+    fn add(&mut self, work: impl FnOnce()) {
+        let (cpu, faults) = (machine::cpu_ns(), machine::faults());
+        work();
+        self.cpu_ns += machine::cpu_ns() - cpu;
+        self.faults += machine::faults() - faults;
+    }
+
+    fn of_each(&self, total: u64) -> f64 {
+        total as f64 / self.operations.max(1) as f64
+    }
+}
+
+/// Resident memory at the peaks of all cycles.
+#[derive(Default)]
+struct Peaks {
+    count: u64,
+    sum: u64,
+    highest: u64,
+    last: u64,
+}
+
+impl Peaks {
+    fn add(&mut self, bytes: u64) {
+        self.count += 1;
+        self.sum += bytes;
+        self.highest = self.highest.max(bytes);
+        self.last = bytes;
+    }
+
+    fn mean(&self) -> u64 {
+        self.sum / self.count.max(1)
+    }
+}
+
 impl Bench<'_> {
     pub(super) fn memory_cycles(&mut self, oldest: bool) {
         let (malloc, free) = self.allocator.any_size().expect("a suitable allocator");
@@ -127,23 +171,21 @@ impl Bench<'_> {
         let before = self.resident_before();
         let used = || resident().saturating_sub(before);
         let high = HIGH / self.effort.fewer_objects;
-        let (mut peak, mut trough) = (0, 0);
-        let (mut operations, mut cpu_ns) = (0, 0);
+        let (mut peaks, mut trough) = (Peaks::default(), 0);
+        let mut cost = Cost::default();
         for _ in 0..(1000 / self.effort.fewer_rounds).max(2) {
             let survivors = population.objects.len();
-            let begin = machine::cpu_ns();
-            population.grow(high);
-            cpu_ns += machine::cpu_ns() - begin;
+            cost.add(|| population.grow(high));
             let grown = population.objects.len();
-            peak = used();
-            let begin = machine::cpu_ns();
-            if oldest {
-                population.shrink_oldest(high / 10);
-            } else {
-                population.shrink_at_random(high / 10);
-            }
-            cpu_ns += machine::cpu_ns() - begin;
-            operations += 2 * grown - survivors - population.objects.len();
+            peaks.add(used());
+            cost.add(|| {
+                if oldest {
+                    population.shrink_oldest(high / 10);
+                } else {
+                    population.shrink_at_random(high / 10);
+                }
+            });
+            cost.operations += 2 * grown - survivors - population.objects.len();
             trough = used();
         }
         let bound = population.page_bound(&mut pages);
@@ -151,7 +193,9 @@ impl Bench<'_> {
         let decayed = used();
         self.purge();
         let found = [
-            ("at the peak", peak),
+            ("mean of the peaks", peaks.mean()),
+            ("highest peak", peaks.highest),
+            ("at the peak", peaks.last),
             ("at the trough", trough),
             ("page bound", bound),
             ("after a while", decayed),
@@ -161,8 +205,9 @@ impl Bench<'_> {
         for (metric, bytes) in found {
             self.sample(metric, layout, mebibytes(bytes));
         }
-        let each = cpu_ns as f64 / operations as f64;
-        self.sample("ns of an operation", layout, each);
+        self.sample("ns of an operation", layout, cost.of_each(cost.cpu_ns));
+        let faults = 1000.0 * cost.of_each(cost.faults);
+        self.sample("faults of a thousand", layout, faults);
     }
 }
 
@@ -173,6 +218,33 @@ mod tests {
     fn population() -> Population {
         let glibc = slabyard_peers::find("glibc").unwrap();
         Population::new(glibc.malloc, glibc.free, 7)
+    }
+
+    #[test]
+    fn the_peaks_of_all_cycles_count() {
+        let mut peaks = Peaks::default();
+        for bytes in [10, 40, 25] {
+            peaks.add(bytes);
+        }
+        assert_eq!((peaks.mean(), peaks.highest, peaks.last), (25, 40, 25));
+    }
+
+    #[test]
+    fn the_cost_is_that_of_the_work_alone() {
+        let touch = |pages: usize| {
+            let block = vec![1u8; pages * machine::page_size()];
+            std::hint::black_box(block.as_ptr());
+        };
+        let mut cost = Cost::default();
+        touch(4000);
+        cost.add(|| ());
+        assert!(cost.faults < 100, "{}", cost.faults);
+        cost.add(|| touch(4000));
+        cost.operations = 4000;
+        let each = cost.of_each(cost.faults);
+        // With huge pages, a fault is one of 512 pages.
+        assert!(each > 0.9 / 512.0 && each < 1.5, "{each}");
+        assert!(cost.cpu_ns > 0);
     }
 
     #[test]

@@ -57,7 +57,7 @@ fn memory_kib(parent: u32) -> u64 {
 }
 
 /// The last line of `start`: the peak in KiB, and the CPU time in ms.
-fn figures(complaint: &str) -> Option<(f64, f64)> {
+pub(crate) fn figures(complaint: &str) -> Option<(f64, f64)> {
     let mut words = complaint.lines().last()?.split_whitespace();
     let (peak, us): (f64, f64) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
     Some((peak, us / 1e3))
