@@ -15,6 +15,14 @@
 
 SY_BEGIN_DECLS
 
+#if defined(__SANITIZE_THREAD__)
+#    define SY_LOADED_ATOMIC
+#elif defined(__has_feature)
+#    if __has_feature(thread_sanitizer)
+#        define SY_LOADED_ATOMIC
+#    endif
+#endif
+
 /**
  * Tells the library that the calling thread expects to be idle. Until the thread's next operation,
  * other threads may take the free objects in its magazines. Its next operation ends this state.
@@ -40,9 +48,11 @@ SY_API void sy_thread_flush(void);
  * allocation and `top >= limit` shuts free: the operation then takes the slow path, which decides
  * everything else.
  *
- * Only the thread itself writes its slot; other threads may read it. The words that the fast path
- * uses are at +32 to +55 of a cache line, where objects do not begin. Otherwise a store to a new
- * object with the same page offset could delay the loads of these words.
+ * Only the thread itself writes `top` and the items. The library may change `base` and `limit` of a
+ * thread that sleeps, so each operation reads them anew (sy_loaded_begin). Other threads may read
+ * the slot. The words that the fast path uses are at +32 to +55 of a cache line, where objects do
+ * not begin. Otherwise a store to a new object with the same page offset could delay the loads of
+ * these words.
  */
 typedef struct sy_loaded_slot {
     uintptr_t reserved[4];
@@ -54,10 +64,29 @@ typedef struct sy_loaded_slot {
  * so that a program and a library with different layouts do not link. */
 extern SY_API SY_TLS_INLINE sy_loaded_slot *sy_abi_1;
 
+/*
+ * Begins an operation, by a compiler barrier, which is no instruction. It comes after the store of
+ * `top` of the previous operation, and before the loads of this one. So no compiler reads a bound
+ * once for several operations, as it could for those of a loop.
+ */
+static inline void sy_loaded_begin(sy_loaded_slot *slot) {
+    __asm__ volatile("" : "+m"(slot->top), "+m"(slot->base), "+m"(slot->limit));
+}
+
+/* `base` or `limit`. ThreadSanitizer has to know that another thread may change it. */
+static inline uintptr_t *sy_loaded_bound(uintptr_t *const *bound) {
+#ifdef SY_LOADED_ATOMIC
+    return __atomic_load_n(bound, __ATOMIC_RELAXED);
+#else
+    return *bound;
+#endif
+}
+
 /* Takes the newest item. Returns false if allocation is shut. */
 static inline bool sy_loaded_pop(sy_loaded_slot *slot, uintptr_t *item) {
+    sy_loaded_begin(slot);
     uintptr_t *top = slot->top;
-    if (SY_UNLIKELY(top <= slot->base)) return false;
+    if (SY_UNLIKELY(top <= sy_loaded_bound(&slot->base))) return false;
     *item = top[-1];
     __atomic_store_n(&slot->top, top - 1, __ATOMIC_RELAXED);
     return true;
@@ -73,8 +102,9 @@ static inline void sy_loaded_store(sy_loaded_slot *slot, uintptr_t *top, uintptr
 
 /* Puts an item in. Returns false if free is shut. */
 static inline bool sy_loaded_push(sy_loaded_slot *slot, uintptr_t item) {
+    sy_loaded_begin(slot);
     uintptr_t *top = slot->top;
-    if (SY_UNLIKELY(top >= slot->limit)) return false;
+    if (SY_UNLIKELY(top >= sy_loaded_bound(&slot->limit))) return false;
     sy_loaded_store(slot, top, item);
     return true;
 }
@@ -88,8 +118,9 @@ static inline bool sy_loaded_push(sy_loaded_slot *slot, uintptr_t item) {
  * caches and pools do not make this comparison. They then make no check at all.
  */
 static inline bool sy_loaded_push_once(sy_loaded_slot *slot, uintptr_t item) {
+    sy_loaded_begin(slot);
     uintptr_t *top = slot->top;
-    if (SY_UNLIKELY(top >= slot->limit)) return false;
+    if (SY_UNLIKELY(top >= sy_loaded_bound(&slot->limit))) return false;
 #ifndef SY_NO_DOUBLE_FREE_CHECK
     if (SY_UNLIKELY(top[-1] == item)) return false;
 #endif
@@ -100,7 +131,7 @@ static inline bool sy_loaded_push_once(sy_loaded_slot *slot, uintptr_t item) {
 /* Whether sy_loaded_push_once would put the item in. */
 static inline bool sy_loaded_may_push_once(const sy_loaded_slot *slot, uintptr_t item) {
     const uintptr_t *top = slot->top;
-    if (SY_UNLIKELY(top >= slot->limit)) return false;
+    if (SY_UNLIKELY(top >= sy_loaded_bound(&slot->limit))) return false;
 #ifndef SY_NO_DOUBLE_FREE_CHECK
     if (SY_UNLIKELY(top[-1] == item)) return false;
 #endif

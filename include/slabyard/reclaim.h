@@ -21,7 +21,8 @@
  * trims, because a thread on a slow path may hold locks of your program.
  *
  * The free objects in the magazines of a running thread are released at its next slow path. A
- * thread that is going to wait for long should call sy_thread_idle first.
+ * thread that is going to wait for long should call sy_thread_idle first. In the drop-in malloc the
+ * background thread takes the objects of a thread that waits, but for one of each size.
  *
  * Memory that sy_cache_reserve has reserved is released by trims alone (sy_trim, sy_trim_some,
  * sy_cache_trim, sy_heap_trim), never automatically.

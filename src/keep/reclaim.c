@@ -14,9 +14,11 @@
 #include "chunk/pressure.h"
 #include "chunk/quota.h"
 #include "magazine/client.h"
+#include "magazine/sleepers.h"
 #include "magazine/turn.h"
 #include "os/facts.h"
 #include "os/os.h"
+#include "watch/options.h"
 
 enum {
     QUICK_STEPS = 4, /* of a pass by growth or at once in one turn, so that it keeps up with the
@@ -353,7 +355,15 @@ static void finish_pass(bool may_call, unsigned waits) {
     }
 }
 
+/* Before a pass, so that it sees which memory is free then. A program with the option
+ * `system-files=no` may run under a filter that permits few system calls. */
+static void reach_threads(bool all) {
+    if (atomic_load_explicit(&sy_options_now.system_files, memory_order_relaxed))
+        sy_threads_reach(all);
+}
+
 void sy_reclaim_by_age(void) {
+    reach_threads(false);
     begin_pass(BY_AGE);
     finish_pass(!sy_os_is_hidden(), UINT_MAX);
 }
@@ -367,6 +377,7 @@ static bool may_be_at_once(uint64_t now) {
 
 void sy_reclaim_at_once(void) {
     if (!may_be_at_once(sy_os_now())) return;
+    reach_threads(true);
     begin_at_once(SIZE_MAX);
     finish_pass(!sy_os_is_hidden(), UINT_MAX);
 }

@@ -12,8 +12,8 @@
  *     at once     under memory pressure (chunk/pressure.h): all memory that is not used now goes to
  *                 the OS
  *
- * In addition, each thread looks for idle slots among its own loaded slots, since no other thread
- * may touch them while it runs.
+ * In addition, each thread looks for idle slots among its own loaded slots, and the maintenance
+ * thread reaches into those of threads that sleep.
  *
  * A step is what a thread does in its turn (magazine/turn.h). Below: all layers up to cache/.
  */
@@ -31,7 +31,8 @@
  * client whose flush may call some. */
 extern SY_HIDDEN _Atomic bool sy_reclaim_leaves_out;
 
-/* Does a whole pass by age. If another pass is at work, it does the rest of that one first. */
+/* Does a whole pass by age. If another pass is at work, it does the rest of that one first. These
+ * two functions also take the items of threads that sleep (magazine/sleepers.h). */
 void sy_reclaim_by_age(void);
 
 /* Does a whole pass at once, unless there was one shortly before. */

@@ -31,6 +31,9 @@
  *
  * A thread without a record, or a client without magazines, goes straight to refill and flush.
  *
+ * While a thread is in one of these functions, no other thread reaches into its slots (SY_INSIDE).
+ * If one has done so before, the function first moves what is left (sy_slot_settle).
+ *
  * Two kinds of clients are different. For a one-way client (a cache with epochs) the functions here
  * only call those of one_way.h. A client that sees frees (guards, zeroing) takes the steps above,
  * but slot.h keeps its free direction shut: each free comes here, and so does the allocation that
@@ -110,6 +113,8 @@ static inline bool is_inspected(const sy_slot *slot) {
 bool sy_client_alloc_second(sy_client *client, uintptr_t *item) {
     sy_slot *slot = steady_slot(client);
     if (!slot) return false;
+    SY_INSIDE(sy_thread_own);
+    sy_slot_settle(slot);
     if (client->config.one_way) return sy_one_way_take(client, slot, item);
     if (has_window(slot)) {
         next_window(slot);
@@ -125,6 +130,8 @@ bool sy_client_alloc_second(sy_client *client, uintptr_t *item) {
 bool sy_client_free_second(sy_client *client, uintptr_t item) {
     sy_slot *slot = steady_slot(client);
     if (!slot) return false;
+    SY_INSIDE(sy_thread_own);
+    sy_slot_settle(slot);
     if (client->config.one_way) return sy_one_way_put(client, slot, item);
     sy_magazine *empty = slot->previous;
     if (!sy_slot_has_room(client, slot)) {
@@ -141,10 +148,13 @@ static bool is_last(const uintptr_t *items, size_t count, uintptr_t item) {
 }
 
 bool sy_client_freed_last(const sy_client *client, uintptr_t item) {
-    const sy_slot *slot = (sy_slot *)sy_abi_1 + client->number;
-    const sy_magazine *loaded = slot->loaded, *previous = slot->previous;
+    sy_slot *slot = (sy_slot *)sy_abi_1 + client->number;
+    const sy_magazine *loaded = slot->loaded;
     if (!loaded) return false;
-    if (is_last(loaded->items, (size_t)(slot->top - loaded->items), item)) return true;
+    SY_INSIDE(sy_thread_own);
+    sy_slot_settle(slot);
+    if (is_last(loaded->items, sy_slot_loaded_items(slot), item)) return true;
+    const sy_magazine *previous = slot->previous;
     return previous && is_last(previous->items, sy_magazine_count(previous), item);
 }
 
@@ -175,8 +185,9 @@ static bool fill(sy_client *client, sy_thread *thread, sy_slot *slot) {
 
 bool sy_client_alloc(sy_client *client, uintptr_t *item) {
     if (client->config.one_way) return sy_one_way_alloc(client, item);
-    sy_thread *thread;
-    sy_slot *slot = sy_slot_ready(client, &thread);
+    sy_thread *thread = sy_slot_owner(client);
+    SY_INSIDE(thread);
+    sy_slot *slot = sy_slot_ready(client, thread);
     if (slot && slot->top <= slot->base && has_window(slot)) next_window(slot);
     if (SY_LIKELY(slot && (slot->top > slot->base || fill(client, thread, slot)))) {
         *item = sy_slot_pop(client, slot);
@@ -193,8 +204,9 @@ static size_t pop_some(sy_slot *slot, uintptr_t *items, size_t count) {
 }
 
 size_t sy_client_alloc_loaded(sy_client *client, uintptr_t *items, size_t count) {
-    sy_thread *thread;
-    sy_slot *slot = count ? sy_slot_ready(client, &thread) : NULL;
+    sy_thread *thread = count ? sy_slot_owner(client) : NULL;
+    SY_INSIDE(thread);
+    sy_slot *slot = sy_slot_ready(client, thread);
     if (!slot) return 0;
     size_t got = pop_some(slot, items, count);
     if (got < count && !client->config.one_way && exchange_for_full(client, slot))
@@ -258,10 +270,9 @@ static bool may_share_lines(const sy_client *client) {
 }
 
 /* Gives the slot, which is empty, items that no other thread uses, and puts `item` below them. */
-static SY_COLD bool push_below(sy_client *client, sy_thread *thread, sy_slot *slot,
-                               uintptr_t item) {
+static SY_COLD bool push_below(sy_client *client, sy_slot *slot, uintptr_t item) {
     bool empty = slot->top == slot->loaded->items && slot->capacity > 1;
-    return empty && sy_slot_refill_above(client, thread, slot, item);
+    return empty && sy_slot_refill_above(client, slot, item);
 }
 
 void sy_client_free(sy_client *client, uintptr_t item) {
@@ -270,13 +281,12 @@ void sy_client_free(sy_client *client, uintptr_t item) {
         return;
     }
     bool first = may_share_lines(client);
-    sy_thread *thread;
+    sy_thread *thread = sy_slot_owner(client);
+    SY_INSIDE(thread);
     sy_slot *slot;
-    while ((slot = sy_slot_ready(client, &thread)) != NULL && !sy_slot_has_room(client, slot)) {
-        SY_INSIDE(thread);
+    while ((slot = sy_slot_ready(client, thread)) != NULL && !sy_slot_has_room(client, slot))
         make_room_in_slot(client, thread, slot);
-    }
-    if (SY_UNLIKELY(slot && first) && push_below(client, thread, slot, item)) return;
+    if (SY_UNLIKELY(slot && first) && push_below(client, slot, item)) return;
     if (SY_LIKELY(slot))
         sy_slot_push(client, slot, item);
     else

@@ -13,7 +13,8 @@
  * held it flushes and stores them. A thread that runs owns its slot: a drain changes the client's
  * generation, and the thread flushes its magazines when it sees that (sy_slot_ready).
  *
- * A running thread's idle slots are flushed by that thread alone: sy_thread_reap_step, roster.c.
+ * A running thread's idle slots are flushed by that thread (sy_thread_reap_step, roster.c), or, if
+ * it sleeps, by sleepers.c.
  */
 #include "magazine/drain.h"
 
@@ -107,7 +108,7 @@ static void flush_own_slot(sy_client *client, sy_slot *slot) {
 static void begin_drain(sy_client *client) {
     uint32_t before = atomic_fetch_add_explicit(&client->generation, 1, memory_order_relaxed);
     sy_thread *thread = sy_thread_running();
-    if (!thread || thread->inside || client->number >= thread->slots_end) return;
+    if (!thread || sy_thread_is_inside(thread) || client->number >= thread->slots_end) return;
     sy_slot *slot = sy_thread_slot(thread, client->number);
     slot->generation = before + 1;
     slot->reserved = 0;
@@ -129,7 +130,7 @@ uint32_t sy_drained_begin(void) {
     const sy_thread *thread = sy_thread_running();
     uint32_t watch = atomic_load(&sy_drained_watch);
     sy_slots_opened = 0;
-    if (thread && thread->inside) return 0;
+    if (thread && sy_thread_is_inside(thread)) return 0;
     while (!(watch & 1) && !atomic_compare_exchange_weak(&sy_drained_watch, &watch, watch + 1)) {}
     return watch | 1;
 }
@@ -145,7 +146,7 @@ void sy_drained_end_slow(void) {
 
 void sy_client_close_slot(sy_client *client) {
     sy_thread *thread = sy_thread_running();
-    if (!thread || thread->inside || client->number >= thread->slots_end) return;
+    if (!thread || sy_thread_is_inside(thread) || client->number >= thread->slots_end) return;
     sy_slot *slot = sy_thread_slot(thread, client->number);
     if (!slot->loaded || sy_slot_items(slot) || !sy_slots_opened) return;
     flush_own_slot(client, slot);

@@ -44,8 +44,9 @@ static void refill_one_way(sy_client *client, sy_thread *thread, sy_slot *slot) 
 }
 
 bool sy_one_way_alloc(sy_client *client, uintptr_t *item) {
-    sy_thread *thread;
-    sy_slot *slot = sy_slot_ready(client, &thread);
+    sy_thread *thread = sy_slot_owner(client);
+    SY_INSIDE(thread);
+    sy_slot *slot = sy_slot_ready(client, thread);
     if (slot) {
         if (sy_one_way_take(client, slot, item)) return true;
         refill_one_way(client, thread, slot);
@@ -75,12 +76,12 @@ static bool empty_outbox(sy_client *client, sy_thread *thread, sy_slot *slot) {
 }
 
 void sy_one_way_free(sy_client *client, uintptr_t item) {
-    sy_thread *thread;
+    sy_thread *thread = sy_slot_owner(client);
+    SY_INSIDE(thread);
     sy_slot *slot;
     bool more = true;
-    while (more && (slot = sy_slot_ready(client, &thread)) != NULL) {
+    while (more && (slot = sy_slot_ready(client, thread)) != NULL) {
         if (sy_one_way_put(client, slot, item)) return;
-        SY_INSIDE(thread);
         more = empty_outbox(client, thread, slot);
     }
     client->config.flush(client->config.owner, &item, 1, NULL);

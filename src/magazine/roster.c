@@ -9,6 +9,7 @@
 
 #include "base/fork.h"
 #include "magazine/budget.h"
+#include "magazine/sleepers.h"
 #include "magazine/slot.h"
 #include "os/os.h"
 #include "watch/callback.h"
@@ -214,7 +215,7 @@ static bool is_idle(sy_slot *slot, unsigned number, size_t least) {
 /* The lock is held except during flushes: another thread may close a client of these slots. */
 bool sy_thread_reap_step(size_t least) {
     sy_thread *thread = sy_thread_running();
-    if (!thread || thread->inside) return false;
+    if (!thread || sy_thread_is_inside(thread)) return false;
     unsigned number = thread->next_idle, looked = 0, flushed = 0;
     sy_threads_lock();
     for (; number < thread->slots_end && looked < STEP_SLOTS && flushed < STEP_FLUSHES; number++) {
@@ -268,9 +269,8 @@ static bool slot_holds(const sy_slot *slot, uintptr_t item) {
     const sy_magazine *loaded = __atomic_load_n(&slot->loaded, __ATOMIC_ACQUIRE);
     const sy_magazine *previous = __atomic_load_n(&slot->previous, __ATOMIC_ACQUIRE);
     const uintptr_t *top = __atomic_load_n(&slot->top, __ATOMIC_RELAXED);
-    if (loaded && top >= loaded->items && top <= loaded->items + SY_MAGAZINE_ITEMS &&
-        contains(loaded->items, (size_t)(top - loaded->items), item))
-        return true;
+    const sy_open_items open = loaded ? sy_slot_open_items(slot, loaded, top) : (sy_open_items){0};
+    if (contains(open.first, open.count, item)) return true;
     return previous && previous != loaded &&
            contains(previous->items, sy_magazine_count(previous), item);
 }
@@ -324,11 +324,14 @@ static bool is_unused(const sy_slot *slot) {
 /* Called at the end of a thread, before it loses its slots: flushes items that no allocation would
  * take from the depot. Clients that return items have numbers that are given out on demand. */
 static void flush_returned(sy_thread *thread) {
+    if (sy_thread_running() != thread) return; /* it is parked: others may have its slots */
+    SY_INSIDE(thread);
     for (unsigned number = SY_CLIENT_FIRST; number < SY_CLIENT_DEMANDED; number++) {
         if (number >= thread->slots_end) break;
         sy_slot *slot = sy_thread_slot(thread, number);
-        if (!is_unused(slot) && clients[number]->config.returns)
-            sy_slot_flush(clients[number], slot);
+        if (is_unused(slot) || !clients[number]->config.returns) continue;
+        sy_slot_settle(slot);
+        sy_slot_flush(clients[number], slot);
     }
 }
 
@@ -339,6 +342,7 @@ static void empty_slots(sy_thread *thread) {
         sy_slot *slot = sy_thread_slot(thread, number);
         if (is_unused(slot)) continue;
         sy_client *client = clients[number];
+        if (slot->top) sy_slot_settle(slot);
         sy_magazine *magazines[2] = {slot->loaded, slot->previous};
         if (magazines[0] == magazines[1]) magazines[1] = NULL;
         for (int i = 0; i < 2; i++) {
@@ -518,6 +522,7 @@ static void orphan_others(void) {
     for (sy_client *client = own_moves.held; client; client = client->next_held)
         atomic_fetch_add(&client->pins, 1);
     sy_threads_unlock();
+    sy_threads_open_again();
 }
 
 const sy_part sy_threads_part = {.start = start_magazines,

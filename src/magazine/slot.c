@@ -47,6 +47,23 @@ void sy_slot_flush(sy_client *client, sy_slot *slot) {
 
 /* ---- a slot that is ready ---- */
 
+/* If a fork stops the thread meanwhile, the child finds an empty magazine, or all of the items. */
+SY_COLD void sy_slot_close_gap(sy_slot *slot) {
+    sy_magazine *magazine = slot->loaded;
+    uintptr_t *items = magazine->items;
+    const uintptr_t *first = items + slot->gone;
+    size_t count = sy_slot_loaded_items(slot);
+    sy_magazine_set_count(magazine, 0);
+    __atomic_signal_fence(__ATOMIC_RELEASE);
+    sy_slot_set_top(slot, NULL);
+    __atomic_signal_fence(__ATOMIC_RELEASE);
+    for (size_t i = 0; i < count; i++) __atomic_store_n(&items[i], first[i], __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->gone, 0, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_RELEASE);
+    sy_magazine_set_count(magazine, count);
+    sy_slot_open_both(slot, magazine);
+}
+
 /* Gives a slot its first magazine; false if there is none or the slot may hold nothing. */
 static bool open_slot(sy_client *client, sy_thread *thread, sy_slot *slot) {
     if (!slot->capacity && !sy_capacity_grow(client, thread, slot)) return false;
@@ -64,22 +81,24 @@ static bool open_slot(sy_client *client, sy_thread *thread, sy_slot *slot) {
 /* The invariants of a slot: its two magazines differ, and the items of each end within it. */
 static bool slot_is_bounded(const sy_slot *slot) {
     const sy_magazine *loaded = slot->loaded, *previous = slot->previous;
-    if (loaded == previous || slot->capacity > SY_MAGAZINE_ITEMS) return false;
+    if (loaded == previous || slot->capacity > SY_MAGAZINE_ITEMS || slot->gone) return false;
     if (previous && sy_magazine_count(previous) > SY_MAGAZINE_ITEMS) return false;
     return slot->top >= loaded->items && slot->top <= loaded->items + SY_MAGAZINE_ITEMS;
 }
 
-sy_slot *sy_slot_ready(sy_client *client, sy_thread **self) {
-    if (!client->config.magazine_items) return NULL;
-    sy_thread *thread = *self = sy_thread_self();
+sy_thread *sy_slot_owner(const sy_client *client) {
+    return client->config.magazine_items ? sy_thread_self() : NULL;
+}
+
+sy_slot *sy_slot_ready(sy_client *client, sy_thread *thread) {
     if (!thread) return NULL;
     sy_slot *slot = sy_thread_slot(thread, client->number);
     if (SY_UNLIKELY(!slot->loaded) && !open_slot(client, thread, slot)) return NULL;
+    sy_slot_settle(slot);
     uint32_t generation = atomic_load_explicit(&client->generation, memory_order_relaxed);
     if (SY_UNLIKELY(slot->generation != generation)) {
         slot->generation = generation;
         slot->reserved = 0;
-        SY_INSIDE(thread);
         sy_slot_flush(client, slot);
     }
     SY_INVARIANT(slot_is_bounded(slot));
@@ -88,24 +107,18 @@ sy_slot *sy_slot_ready(sy_client *client, sy_thread **self) {
 
 /* ---- refill ---- */
 
-static size_t refill_magazine(sy_client *client, sy_thread *thread, sy_magazine *empty,
-                              size_t count) {
-    SY_INSIDE(thread);
-    return client->config.refill(client->config.owner, empty->items, count);
-}
-
 bool sy_slot_refill(sy_client *client, sy_thread *thread, sy_slot *slot, bool grow) {
     sy_magazine *empty = slot->loaded;
-    size_t count = refill_magazine(client, thread, empty, slot->capacity);
+    size_t count = client->config.refill(client->config.owner, empty->items, slot->capacity);
     if (grow) sy_capacity_grow(client, thread, slot);
     sy_magazine_set_count(empty, count);
     sy_slot_load(client, slot, empty);
     return count > 0;
 }
 
-bool sy_slot_refill_above(sy_client *client, sy_thread *thread, sy_slot *slot, uintptr_t item) {
+bool sy_slot_refill_above(sy_client *client, sy_slot *slot, uintptr_t item) {
     sy_magazine *empty = slot->loaded;
-    size_t count = refill_magazine(client, thread, empty, slot->capacity - 1);
+    size_t count = client->config.refill(client->config.owner, empty->items, slot->capacity - 1u);
     if (count == 0) return false;
     memmove(empty->items + 1, empty->items, count * sizeof *empty->items);
     empty->items[0] = item;

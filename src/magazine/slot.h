@@ -5,11 +5,14 @@
  * free direction shut, and they count for sample.h. So the slow paths are the same for each client.
  *
  * A slot is written only by its thread or, while that thread does not run, under the thread list's
- * lock. Fields that other threads read (statistics, fork) are written atomically. Their order is
- * such that the state after each store is consistent, because a fork may stop the thread between
- * two stores, and the child uses the slot as it is. In each such state no magazine is in two
- * places, and no count exceeds the items that exist: the items of the loaded magazine end at `top`;
- * while `top` is NULL, the magazine's `count` holds.
+ * lock; sleepers.c is the exception. Fields that other threads read (statistics, fork) are written
+ * atomically. Their order is such that the state after each store is consistent, because a fork may
+ * stop the thread between two stores, and the child uses the slot as it is. In each such state no
+ * magazine is in two places, and no count exceeds the items that exist: the items of the loaded
+ * magazine end at `top`; while `top` is NULL, the magazine's `count` holds.
+ *
+ * The items of the loaded magazine begin at its front, or after the places that are `gone`. They
+ * are `gone` only between slow paths of the thread: the first step of each is sy_slot_settle.
  *
  * Below: sample.h, thread.h. Used by the rest of magazine/ alone.
  */
@@ -42,6 +45,11 @@ static inline void sy_magazine_set_count(sy_magazine *magazine, size_t count) {
     atomic_store_explicit(&magazine->count, (uint32_t)count, memory_order_relaxed);
 }
 
+/* Items of the loaded magazine, which there is, that are the thread's. */
+static inline size_t sy_slot_loaded_items(const sy_slot *slot) {
+    return (size_t)(slot->top - slot->loaded->items) - slot->gone;
+}
+
 /* Writes the count of the loaded magazine into it; gives the magazine. */
 static inline sy_magazine *sy_slot_unload(sy_slot *slot) {
     sy_magazine *magazine = slot->loaded;
@@ -57,6 +65,14 @@ static inline void sy_slot_open_both(sy_slot *slot, sy_magazine *magazine) {
     sy_slot_set_top(slot, magazine->items + count);
     slot->limit = magazine->items + (count > slot->capacity ? count : slot->capacity);
     slot->mark = (uint16_t)count;
+}
+
+/* After sleepers.c has taken items from the front of the loaded magazine: moves the others there,
+ * and opens both directions. */
+void sy_slot_close_gap(sy_slot *slot);
+
+static inline void sy_slot_settle(sy_slot *slot) {
+    if (SY_UNLIKELY(slot->gone)) sy_slot_close_gap(slot);
 }
 
 /* Makes `magazine`, with its count, the loaded one. The caller has put the previously loaded
@@ -120,6 +136,7 @@ static inline uintptr_t sy_slot_pop(const sy_client *client, sy_slot *slot) {
 /* Takes the magazines out of a slot, which is shut then, and puts them before `chain`. The thread
  * list's lock is held, because a client that is being closed takes them under this lock too. */
 static inline sy_magazine *sy_slot_take(sy_slot *slot, sy_magazine *chain) {
+    sy_slot_settle(slot);
     sy_magazine *magazines[2] = {slot->loaded ? sy_slot_unload(slot) : NULL, slot->previous};
     sy_slot_set_magazines(slot, NULL, NULL);
     slot->reserved = slot->mark = 0;
@@ -130,6 +147,19 @@ static inline sy_magazine *sy_slot_take(sy_slot *slot, sy_magazine *chain) {
     return chain;
 }
 
+/* Items of the loaded magazine, seen from another thread: none if `top` is that of another one. */
+typedef struct sy_open_items {
+    const uintptr_t *first;
+    size_t count;
+} sy_open_items;
+
+static inline sy_open_items sy_slot_open_items(const sy_slot *slot, const sy_magazine *loaded,
+                                               const uintptr_t *top) {
+    const uintptr_t *first = loaded->items + __atomic_load_n(&slot->gone, __ATOMIC_RELAXED);
+    bool within = top >= first && top <= loaded->items + SY_MAGAZINE_ITEMS;
+    return (sy_open_items){first, within ? (size_t)(top - first) : 0};
+}
+
 /* Items in a slot, seen from another thread. */
 static inline size_t sy_slot_items(const sy_slot *slot) {
     const sy_magazine *loaded = __atomic_load_n(&slot->loaded, __ATOMIC_ACQUIRE);
@@ -137,17 +167,19 @@ static inline size_t sy_slot_items(const sy_slot *slot) {
     const uintptr_t *top = __atomic_load_n(&slot->top, __ATOMIC_RELAXED);
     size_t items = previous && previous != loaded ? sy_magazine_count(previous) : 0;
     if (loaded && !top) items += sy_magazine_count(loaded);
-    if (loaded && top >= loaded->items && top <= loaded->items + SY_MAGAZINE_ITEMS)
-        items += (size_t)(top - loaded->items);
+    if (loaded && top) items += sy_slot_open_items(slot, loaded, top).count;
     return items;
 }
 
 /* ---- slot.c ---- */
 
-/* The calling thread's slot, with a loaded magazine. If a trim has asked for the slot's items, they
- * are flushed first. NULL: the thread has to do without a slot. *self is the thread's record, if
- * there is a slot. */
-sy_slot *sy_slot_ready(sy_client *client, sy_thread **self);
+/* The record of the calling thread, for its slot of the client; NULL: the thread has to do without
+ * a slot. The caller begins a scope of SY_INSIDE before it uses the slot. */
+sy_thread *sy_slot_owner(const sy_client *client);
+
+/* The thread's slot, with a loaded magazine. If a trim has asked for the slot's items, they are
+ * flushed first. NULL: the thread has to do without a slot; so it is if `thread` is NULL. */
+sy_slot *sy_slot_ready(sy_client *client, sy_thread *thread);
 
 /* Fills the loaded magazine, which is empty, from the slabs, and then lets the capacity grow if
  * `grow`; false with errno when there are no items. */
@@ -155,7 +187,7 @@ bool sy_slot_refill(sy_client *client, sy_thread *thread, sy_slot *slot, bool gr
 
 /* The same, without growth, and puts `item` below these items, so that it is given out last. False
  * with errno: the magazine stays empty. */
-bool sy_slot_refill_above(sy_client *client, sy_thread *thread, sy_slot *slot, uintptr_t item);
+bool sy_slot_refill_above(sy_client *client, sy_slot *slot, uintptr_t item);
 
 /* Flushes the loaded magazine, which stays. */
 void sy_slot_flush_loaded(sy_client *client, sy_slot *slot);

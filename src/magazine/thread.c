@@ -24,9 +24,9 @@ static sy_loaded_slot shut_slots[SY_CLIENTS_MAX];
 
 SY_API SY_TLS sy_loaded_slot *sy_abi_1 = shut_slots;
 
-static SY_TLS sy_thread *own_record; /* NULL before the first slow path, and after the end */
-static SY_TLS sy_thread *in_hand;    /* taken but not yet own_record, or no longer own_record */
-static SY_TLS bool ended;            /* this thread's exit hook has run */
+SY_TLS sy_thread *sy_thread_own;  /* NULL before the first slow path, and after the end */
+static SY_TLS sy_thread *in_hand; /* taken but not yet sy_thread_own, or no longer that */
+static SY_TLS bool ended;         /* this thread's exit hook has run */
 
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_THREADS);
 static sy_thread *all_records;  /* guarded by lock */
@@ -90,6 +90,50 @@ void sy_thread_unclaim(sy_thread *thread) {
     atomic_store_explicit(&thread->state, SY_THREAD_PARKED, memory_order_release);
 }
 
+/* ---- holding ---- */
+
+/*
+ * A thread that begins a scope of SY_INSIDE stores `inside`, then loads `held`. A thread that holds
+ * the record stores `held`, then loads `inside`. One of the two has to see the other's store. That
+ * takes a full barrier between store and load in both. The slow path, which is frequent, has none:
+ * sy_os_barrier_threads makes its thread run one, wherever this thread is at the moment.
+ *
+ *     it is before its store of `inside`    it will see `held`, and waits
+ *     it is behind it                       the store of `inside` is seen here
+ *
+ * A scope that has ended before the load here has stored `inside` last (release, acquire): all that
+ * it wrote to slots is seen.
+ */
+
+enum { NOT_HELD, HELD, AWAITED };
+
+bool sy_thread_hold(sy_thread *thread) {
+    atomic_store_explicit(&thread->held, HELD, memory_order_relaxed);
+    if (sy_os_barrier_threads() == 0 &&
+        !atomic_load_explicit(&thread->inside, memory_order_acquire))
+        return true;
+    sy_thread_let_go(thread);
+    return false;
+}
+
+/* What the holder wrote to slots is seen by the thread's next scope (release, acquire). */
+void sy_thread_let_go(sy_thread *thread) {
+    if (atomic_exchange_explicit(&thread->held, NOT_HELD, memory_order_release) == AWAITED)
+        sy_os_wake(&thread->held, 1);
+}
+
+SY_COLD void sy_thread_await(sy_thread *thread) {
+    uint32_t held;
+    while ((held = atomic_load_explicit(&thread->held, memory_order_acquire)) != NOT_HELD) {
+        if (held == AWAITED ||
+            atomic_compare_exchange_strong_explicit(&thread->held, &held, AWAITED,
+                                                    memory_order_relaxed, memory_order_relaxed))
+            sy_os_wait(&thread->held, AWAITED);
+    }
+}
+
+/* ---- records ---- */
+
 static size_t headers_bytes(unsigned count) {
     return sy_round_up(count * sizeof(sy_thread), sy_os_page_size());
 }
@@ -145,8 +189,10 @@ static sy_thread *take_record(void) {
 /* Resets the state of work under way. In the child of a fork, the record's thread may have been
  * stopped in the middle of it. */
 static void forget(sy_thread *thread) {
-    thread->inside = thread->one_way_count = 0;
+    thread->one_way_count = 0;
     thread->next_idle = SY_CLIENT_FIRST;
+    atomic_store_explicit(&thread->inside, 0, memory_order_relaxed);
+    atomic_store_explicit(&thread->held, NOT_HELD, memory_order_relaxed);
 }
 
 static void give_record(sy_thread *thread) {
@@ -162,15 +208,15 @@ static void give_record(sy_thread *thread) {
 }
 
 static void run(sy_thread *thread) {
-    own_record = thread;
+    sy_thread_own = thread;
     in_hand = NULL;
     sy_abi_1 = (sy_loaded_slot *)thread->slots;
 }
 
 static void stop(void) {
     sy_abi_1 = shut_slots;
-    in_hand = own_record;
-    own_record = NULL;
+    in_hand = sy_thread_own;
+    sy_thread_own = NULL;
 }
 
 /* The thread's exit hook. Allocations and frees of destructors that run later use no magazines. */
@@ -209,15 +255,13 @@ static sy_thread *resume(sy_thread *thread) {
 }
 
 sy_thread *sy_thread_self(void) {
-    sy_thread *thread = own_record;
+    sy_thread *thread = sy_thread_own;
     if (SY_UNLIKELY(!thread)) return attach();
     if (SY_UNLIKELY(sy_abi_1 == shut_slots)) return resume(thread);
     return thread;
 }
 
-sy_thread *sy_thread_running(void) { return sy_abi_1 == shut_slots ? NULL : own_record; }
-
-sy_thread *sy_thread_known(void) { return own_record; }
+sy_thread *sy_thread_running(void) { return sy_abi_1 == shut_slots ? NULL : sy_thread_own; }
 
 void sy_thread_idle(void) {
     sy_thread *thread = sy_thread_running();
@@ -311,7 +355,7 @@ size_t sy_threads_trim(void) {
 
 void sy_threads_orphan_others(void) {
     for (sy_thread *thread = all_records; thread; thread = thread->next) {
-        if (thread == own_record || thread == in_hand) continue;
+        if (thread == sy_thread_own || thread == in_hand) continue;
         if (atomic_load(&thread->state) == SY_THREAD_FREE) continue;
         empty_slots(thread);
         forget(thread);

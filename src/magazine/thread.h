@@ -23,9 +23,9 @@
 #include "magazine/client.h"
 #include "magazine/store.h"
 
-/* A loaded slot as this layer sees it: slabyard/loaded.h's sy_loaded_slot. All words are written by
- * the owner and may be read by others (statistics, fork), so accesses from other threads are
- * atomic. */
+/* A loaded slot as this layer sees it: slabyard/loaded.h's sy_loaded_slot. Its words are written by
+ * the owner (some by sleepers.c too), and may be read by others (statistics, fork). So other
+ * threads access them atomically. */
 typedef struct sy_slot {
     sy_magazine *loaded;   /* the magazine that top, base and limit point into, or NULL */
     sy_magazine *previous; /* full or empty (of any count), or NULL */
@@ -35,7 +35,10 @@ typedef struct sy_slot {
     uint32_t exchanges;    /* since first use */
     uint32_t seen;         /* `exchanges` when the thread last looked for idle slots */
     uintptr_t *top, *base, *limit;
-    uintptr_t reserved; /* not 0: the program reserved its items, so they do not count as idle */
+    uint32_t reserved; /* not 0: the program reserved its items, so they do not count as idle */
+    uint16_t gone; /* of the loaded magazine's places, from the first on: sleepers.c has taken their
+                        * items. sy_slot_settle moves the others there */
+    uint16_t noted; /* sleepers.c's: where `top` was at the last look */
 } sy_slot;
 
 _Static_assert(sizeof(sy_slot) == sizeof(sy_loaded_slot), "one layout");
@@ -63,25 +66,54 @@ typedef struct sy_thread {
     _Atomic uint64_t loaded_bytes; /* item bytes that the capacities of its slots allow; others
                                     * subtract, when they close a client */
     unsigned empties;
-    unsigned inside;        /* nested scopes of SY_INSIDE: slow paths at work on a slot */
-    unsigned next_idle;     /* slot that it looks at next for being idle */
-    unsigned one_way_count; /* one-way clients refilled since the last put-back. SY_ONE_WAY_NOTED +
+    _Atomic uint32_t inside; /* nested scopes of SY_INSIDE; changed by the owner */
+    _Atomic uint32_t held;   /* sy_thread_hold */
+    unsigned next_idle;      /* slot that it looks at next for being idle */
+    unsigned one_way_count;  /* one-way clients refilled since the last put-back. SY_ONE_WAY_NOTED +
                              * 1: the list overflowed; treat every one-way client as refilled */
     uint16_t one_way[SY_ONE_WAY_NOTED];
     sy_magazine *empty[SY_EMPTIES];
 } sy_thread;
 
-/* Marks the thread as at work on a slot until the end of the scope, however the scope is left.
- * Meanwhile the thread does not flush its idle slots. */
+/*
+ * Marks the thread as at work on its slots until the end of the scope, however the scope is left.
+ * Each slow path that reads or writes a slot of its thread without the list's lock does so in such
+ * a scope. Meanwhile the thread does not flush its idle slots, and no other thread reaches into
+ * them. NULL: the thread has none.
+ */
 #define SY_INSIDE(thread) \
     sy_thread *inside SY_CLEANUP(sy_thread_end_inside) = sy_thread_begin_inside(thread)
 
+/* Waits until no other thread holds the record. */
+void sy_thread_await(sy_thread *thread);
+
 static inline sy_thread *sy_thread_begin_inside(sy_thread *thread) {
-    thread->inside++;
+    if (!thread) return NULL;
+    uint32_t outer = atomic_load_explicit(&thread->inside, memory_order_relaxed);
+    atomic_store_explicit(&thread->inside, outer + 1, memory_order_relaxed);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* the store before the load: see sy_thread_hold */
+    if (SY_UNLIKELY(!outer && atomic_load_explicit(&thread->held, memory_order_acquire)))
+        sy_thread_await(thread);
     return thread;
 }
 
-static inline void sy_thread_end_inside(sy_thread *const *thread) { (*thread)->inside--; }
+static inline void sy_thread_end_inside(sy_thread *const *thread) {
+    if (!*thread) return;
+    uint32_t outer = atomic_load_explicit(&(*thread)->inside, memory_order_relaxed) - 1;
+    atomic_store_explicit(&(*thread)->inside, outer, memory_order_release);
+}
+
+static inline bool sy_thread_is_inside(const sy_thread *thread) {
+    return atomic_load_explicit(&thread->inside, memory_order_relaxed) != 0;
+}
+
+/*
+ * Holds a record that another thread runs with: until sy_thread_let_go its thread begins no scope
+ * of SY_INSIDE. False: the thread is in one, or the system has no barrier (sy_os_barrier_threads);
+ * then the record is not held. The list's lock is held from before to after.
+ */
+bool sy_thread_hold(sy_thread *thread);
+void sy_thread_let_go(sy_thread *thread);
 
 /* The record of this thread, which is running from now on. NULL if the thread has ended or there is
  * no memory for a record: then it does without magazines. */
@@ -92,7 +124,8 @@ sy_thread *sy_thread_running(void);
 
 /* This thread's record, running or parked; NULL if it has none. If it is parked, other threads may
  * claim its slots. */
-sy_thread *sy_thread_known(void);
+extern SY_HIDDEN SY_TLS sy_thread *sy_thread_own;
+static inline sy_thread *sy_thread_known(void) { return sy_thread_own; }
 
 /* Whether any thread has ever been parked. If not, no drain needs to look for one. */
 bool sy_threads_park(void);

@@ -685,6 +685,13 @@ int __wrap_sy_os_start_reader(const sy_os_background *thread, uintptr_t *reader)
     return decide(SY_FAKE_START_READER) ? -1 : __real_sy_os_start_reader(thread, reader);
 }
 
+int __real_sy_os_barrier_threads(void);
+int __wrap_sy_os_barrier_threads(void);
+
+int __wrap_sy_os_barrier_threads(void) {
+    return decide(SY_FAKE_BARRIER_THREADS) ? -1 : __real_sy_os_barrier_threads();
+}
+
 void *__real_sy_os_block(size_t bytes, size_t align);
 void *__wrap_sy_os_block(size_t bytes, size_t align);
 

@@ -35,6 +35,7 @@ typedef enum sy_fake_call {
     SY_FAKE_AT_FORK,
     SY_FAKE_START_THREAD,
     SY_FAKE_START_READER,
+    SY_FAKE_BARRIER_THREADS,
     SY_FAKE_APPEND,
     SY_FAKE_STACK,
     SY_FAKE_LOCATE,

@@ -236,6 +236,14 @@ int sy_os_start_thread(const sy_os_background *thread);
 int sy_os_start_reader(const sy_os_background *thread, uintptr_t *reader);
 void sy_os_end_reader(uintptr_t reader);
 
+/*
+ * Makes each other thread of the process run a full memory barrier, at a point of its execution
+ * between the begin and the end of this call; so the caller does itself. A thread that does not run
+ * need not wake up for it. ENOSYS: the system has no such call, or refuses it (then it is not asked
+ * again), or a detector of races would not understand it. One system call; three the first time.
+ */
+int sy_os_barrier_threads(void);
+
 /* Whether the program's threads have all ended: the process has no first thread any more, and only
  * `background` other threads. Two system calls. False if the system does not tell. */
 bool sy_os_is_left_alone(unsigned background);

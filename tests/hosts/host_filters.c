@@ -182,6 +182,7 @@ int main(int count, char **arguments) {
         host_lives(start_in,
                    &(filter){not_for_services, COUNT_OF(not_for_services), false, actions[i]});
     host_lives(start_in, &(filter){not_in_containers, COUNT_OF(not_in_containers), false, REFUSE});
+    host_lives(start_in, &(filter){(const long[]){SYS_membarrier}, 1, false, REFUSE});
     size_t before[] = {0, 1, 40};
     for (int i = 0; i < 3; i++) {
         host_lives(by_number, &before[i]);

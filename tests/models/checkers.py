@@ -36,7 +36,7 @@ def files():
 
 
 def models(file, checker):
-    kinds = "MODEL(?:_FOR_LOOM)?" if isinstance(checker, Loom) else "MODEL"
+    kinds = "MODEL(?:_FOR_LOOM|_DEEP)?" if isinstance(checker, Loom) else "MODEL"
     return re.findall(rf"^{kinds}\((\w+)\)", file.read_text(), re.M)
 
 

@@ -15,7 +15,11 @@
  *     }
  *
  * It begins with all of the sources' variables as they are when a program starts, and waits for the
- * end of each thread that it starts. MODEL_FOR_LOOM is one that GenMC cannot run.
+ * end of each thread that it starts. MODEL_FOR_LOOM is one that GenMC cannot run. MODEL_DEEP is a
+ * short one of these, whose threads loom interrupts more often.
+ *
+ * A model that calls model_use_barriers first, which is for loom only, may call model_barrier: all
+ * threads run a full memory barrier, wherever they are.
  */
 #ifndef MODEL_H
 #define MODEL_H
@@ -32,6 +36,7 @@
 
 #    define MODEL(name)          void name(void)
 #    define MODEL_FOR_LOOM(name) static __attribute__((unused)) void name(void)
+#    define MODEL_DEEP(name)     MODEL_FOR_LOOM(name)
 
 /* One for handlers of signals, of which there are none. GenMC takes it to be one for threads. */
 #    define __atomic_signal_fence(order) ((void)(order))
@@ -71,21 +76,28 @@ static inline void model_wait(const void *word) {
 typedef struct model_entry {
     const char *name;
     void (*run)(void);
+    size_t preemptions; /* 0: as often as loom interrupts the threads of other models */
 } model_entry;
 
-#    define MODEL(name)                                                      \
-        static void name(void);                                              \
-        static const model_entry model_##name                                \
-            __attribute__((section("model_entries"), used)) = {#name, name}; \
+#    define MODEL_WITH(name, preemptions)                                                 \
+        static void name(void);                                                           \
+        static const model_entry model_##name                                             \
+            __attribute__((section("model_entries"), used)) = {#name, name, preemptions}; \
         static void name(void)
 
-#    define MODEL_FOR_LOOM(name) MODEL(name)
+enum { MODEL_DEEP_PREEMPTIONS = 3 };
+
+#    define MODEL(name)          MODEL_WITH(name, 0)
+#    define MODEL_FOR_LOOM(name) MODEL_WITH(name, 0)
+#    define MODEL_DEEP(name)     MODEL_WITH(name, MODEL_DEEP_PREEMPTIONS)
 
 typedef uintptr_t model_id;
 
 model_id model_create(void *(*run)(void *), void *arg);
 void model_wait_for_end(model_id id);
 void model_wait(const void *word);
+void model_use_barriers(void);
+void model_barrier(void);
 _Noreturn void model_failed(const char *file, int line);
 
 #    define assert(condition) ((condition) ? (void)0 : model_failed(__FILE__, __LINE__))

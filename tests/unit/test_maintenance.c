@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "magazine/sleepers.h"
 #include "os/facts.h"
 #include "os/fake.h"
 #include "os/start.h"
@@ -416,18 +417,68 @@ static void without_an_observer_it_works(void **state) {
     end(cache);
 }
 
-/* The options may forbid to read files of the system. */
+/* For this program. */
+bool sy_threads_may_be_reached(void) { return true; }
+
+static pthread_barrier_t sleep_begins, sleep_ends;
+
+static void *give_and_sleep(void *cache) {
+    void *mine[200];
+    for (int i = 0; i < 200; i++) must((mine[i] = sy_cache_alloc(cache)) != NULL);
+    for (int i = 0; i < 200; i++) sy_cache_free(cache, mine[i]);
+    pthread_barrier_wait(&sleep_begins);
+    pthread_barrier_wait(&sleep_ends);
+    sy_cache_free(cache, sy_cache_alloc(cache));
+    return NULL;
+}
+
+static pthread_t start_sleeper(sy_cache *cache) {
+    pthread_t sleeper;
+    pthread_barrier_init(&sleep_begins, NULL, 2);
+    pthread_barrier_init(&sleep_ends, NULL, 2);
+    must(pthread_create(&sleeper, NULL, give_and_sleep, cache) == 0);
+    pthread_barrier_wait(&sleep_begins);
+    must(stats_of(cache).in_loaded > 1);
+    return sleeper;
+}
+
+static void end_sleeper(pthread_t sleeper) {
+    pthread_barrier_wait(&sleep_ends);
+    pthread_join(sleeper, NULL);
+}
+
+/* All but one of its items. */
+static void it_reaches_a_thread_that_sleeps(void **state) {
+    (void)state;
+    if (sy_os_barrier_threads() != 0) skip();
+    sy_cache *cache = make(64, 0);
+    pthread_t sleeper = start_sleeper(cache);
+    sy_set_decay(1);
+    assert_int_equal(sy_maintenance_start(), 0);
+    while (stats_of(cache).in_loaded > 1) rest();
+    sy_maintenance_stop();
+    assert_int_equal(stats_of(cache).in_use, 0);
+    end_sleeper(sleeper);
+    end(cache);
+}
+
+/* The options may forbid to read files of the system. A filter of system calls may be the reason,
+ * so no other rare call is made either. */
 static void without_files_there_is_no_observer(void **state) {
     (void)state;
-    sy_cache *cache = make(64, 0);
+    sy_cache *cache = make(64, 0), *other = make(128, 0);
     assert_int_equal(sy_set_options("system-files=no"), 0);
+    pthread_t sleeper = start_sleeper(other);
     hoard(cache);
     sy_set_decay(1);
     assert_int_equal(sy_maintenance_start(), 0);
     until_it_is_gone(cache);
     sy_maintenance_stop();
     assert_int_equal(sy_fake_calls(SY_FAKE_START_READER), 0);
+    assert_int_equal(sy_fake_calls(SY_FAKE_BARRIER_THREADS), 0);
     assert_int_equal(sy_set_options("system-files"), 0);
+    end_sleeper(sleeper);
+    end(other);
     end(cache);
 }
 
@@ -589,6 +640,7 @@ int main(void) {
         REAL(no_free_starts_it),
         REAL(auto_goes_on_without_a_thread),
         REAL(without_an_observer_it_works),
+        REAL(it_reaches_a_thread_that_sleeps),
         REAL(without_files_there_is_no_observer),
         REAL(a_pause_ends_it_and_keeps_it_away),
         REAL(no_thread_starts_during_anothers_pause),

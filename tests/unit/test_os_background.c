@@ -207,12 +207,12 @@ static void start_without_address_space(void *unused) {
     must(sy_os_start_thread(&hidden_liver) == -1 && errno == ENOMEM);
 }
 
-/* Permits all system calls but clone. */
-static void forbid_threads(void) {
+/* Permits all system calls but this one. */
+static void forbid(unsigned call, unsigned error) {
     struct sock_filter steps[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog filter = {sizeof steps / sizeof *steps, steps};
@@ -222,7 +222,7 @@ static void forbid_threads(void) {
 
 static void start_without_threads(void *unused) {
     (void)unused;
-    forbid_threads();
+    forbid(SYS_clone, EAGAIN);
     for (int round = 0; round < 3; round++) {
         errno = 0;
         must(sy_os_start_thread(&hidden_liver) == -1 && errno == EAGAIN);
@@ -349,6 +349,64 @@ static int reset(void **state) {
     return 0;
 }
 
+/* ---- barriers ---- */
+
+enum { ROUNDS = 3000 };
+
+static _Atomic uint32_t light, heavy, seen_by_light, round_of_light;
+
+/* Stores, then loads, with nothing between that a processor could see. */
+static void *store_and_load(void *unused) {
+    (void)unused;
+    for (uint32_t round = 1; round <= ROUNDS; round++) {
+        while (atomic_load(&round_of_light) != round) {}
+        atomic_store_explicit(&light, round, memory_order_relaxed);
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        uint32_t seen = atomic_load_explicit(&heavy, memory_order_relaxed);
+        atomic_store(&seen_by_light, seen);
+        atomic_store(&round_of_light, 0);
+    }
+    return NULL;
+}
+
+/* One of two threads that each store and then load sees what the other one has stored. */
+static void a_barrier_orders_the_other_threads_too(void **state) {
+    (void)state;
+    errno = EDOM;
+    if (sy_os_barrier_threads() != 0) skip();
+    assert_int_equal(errno, EDOM);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, store_and_load, NULL), 0);
+    for (uint32_t round = 1; round <= ROUNDS; round++) {
+        atomic_store(&round_of_light, round);
+        atomic_store_explicit(&heavy, round, memory_order_relaxed);
+        assert_int_equal(sy_os_barrier_threads(), 0);
+        uint32_t seen = atomic_load_explicit(&light, memory_order_relaxed);
+        while (atomic_load(&round_of_light) != 0) {}
+        assert_true(seen == round || atomic_load(&seen_by_light) == round);
+    }
+    pthread_join(thread, NULL);
+}
+
+static void want_a_barrier(void *unused) {
+    (void)unused;
+    must(sy_os_barrier_threads() == 0);
+    forbid(SYS_membarrier, EPERM);
+    for (int i = 0; i < 2; i++) {
+        errno = 0;
+        must(sy_os_barrier_threads() == -1 && errno == ENOSYS);
+    }
+}
+
+static void a_barrier_may_be_refused(void **state) {
+    (void)state;
+    if (sy_os_barrier_threads() != 0) skip();
+    assert_int_equal(in_child(want_a_barrier, NULL), 0);
+    sy_fake_fail_nth(SY_FAKE_BARRIER_THREADS, 1);
+    assert_int_equal(sy_os_barrier_threads(), -1);
+    assert_int_equal(sy_os_barrier_threads(), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, reset, reset)
 
 int main(void) {
@@ -367,6 +425,8 @@ int main(void) {
         TEST(asking_twice_wakes_once),
         TEST(a_process_with_threads_is_not_left_alone),
         TEST(numbers_of_processes_do_not_matter),
+        TEST(a_barrier_orders_the_other_threads_too),
+        TEST(a_barrier_may_be_refused),
     };
     return cmocka_run_group_tests_name("background", tests, NULL, NULL);
 }

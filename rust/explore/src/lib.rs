@@ -28,7 +28,8 @@ const CELLS: usize = 1024;
 /// Steps in one execution; more are a loop that does not end.
 const MOST_STEPS: usize = 10_000;
 
-/// How often threads are interrupted in one execution where they could go on.
+/// How often threads are interrupted in one execution where they could go on, if the model does not
+/// say it.
 const PREEMPTIONS: usize = 2;
 
 /// An atomic variable holds `first` more than what the highest bits of loom's say. So loom's can be
@@ -85,6 +86,23 @@ struct Execution {
     threads: Vec<Option<JoinHandle<()>>>,
     /// Those that wait until there is a store to an atomic variable.
     waiting: Vec<(usize, Thread)>,
+    barriers: Barriers,
+}
+
+/// One thread can make all others run a full memory barrier, wherever they are, as the system call
+/// membarrier does. A thread runs it before its next access, so between any two of them. A thread
+/// that sleeps has run one before, and runs one when it wakes up.
+///
+/// loom does not know that accesses depend on such a barrier. So with barriers each access is an
+/// operation on `turn` first, which depends on all others.
+#[derive(Default)]
+struct Barriers {
+    used: bool,
+    turn: Option<AtomicU64>,
+    alive: Vec<ThreadId>,
+    asleep: Vec<ThreadId>,
+    to_pass: Vec<ThreadId>,
+    waits: Option<Thread>, // until `to_pass` is empty
 }
 
 static mut EXECUTION: *mut Execution = null_mut();
@@ -153,6 +171,87 @@ fn write(address: usize, bits: u32, value: u64) {
     }
 }
 
+// ---- barriers ----
+
+fn own_id() -> ThreadId {
+    loom::thread::current().id()
+}
+
+fn take_turn_of_all() {
+    let turn = execution().barriers.turn.as_ref();
+    turn.expect("it is made").fetch_add(0, Ordering::Relaxed);
+}
+
+/// The thread has run a barrier.
+fn has_passed(thread: ThreadId) {
+    let barriers = &mut execution().barriers;
+    let before = barriers.to_pass.len();
+    barriers.to_pass.retain(|it| *it != thread);
+    if before > 0 && barriers.to_pass.is_empty() {
+        barriers.waits.take().expect("one waits").unpark();
+    }
+}
+
+/// Before each access: the place for a barrier.
+fn pass() {
+    if !execution().barriers.used || !execution().has_started {
+        return;
+    }
+    take_turn_of_all();
+    if execution().barriers.to_pass.contains(&own_id()) {
+        fence(Ordering::SeqCst);
+        has_passed(own_id());
+    }
+}
+
+/// The thread sleeps in `body`.
+fn sleep_in(body: impl FnOnce()) {
+    if !execution().barriers.used {
+        return body();
+    }
+    fence(Ordering::SeqCst);
+    execution().barriers.asleep.push(own_id());
+    has_passed(own_id());
+    body();
+    execution().barriers.asleep.retain(|it| *it != own_id());
+    fence(Ordering::SeqCst);
+}
+
+fn thread_ends() {
+    if execution().barriers.used {
+        fence(Ordering::SeqCst);
+        execution().barriers.alive.retain(|it| *it != own_id());
+        has_passed(own_id());
+    }
+}
+
+/// From now on in this execution, threads can make barriers.
+#[no_mangle]
+extern "C" fn model_use_barriers() {
+    execution().barriers.used = true;
+    execution().barriers.alive.push(own_id());
+}
+
+/// All other threads run a full memory barrier, and so does this one.
+#[no_mangle]
+extern "C" fn model_barrier() {
+    tell_stored();
+    take_turn_of_all();
+    fence(Ordering::SeqCst);
+    let barriers = &mut execution().barriers;
+    assert!(barriers.waits.is_none(), "one makes a barrier at a time");
+    let asleep = &barriers.asleep;
+    let others = barriers.alive.iter().copied();
+    barriers.to_pass = others
+        .filter(|it| *it != own_id() && !asleep.contains(it))
+        .collect();
+    barriers.waits = (!barriers.to_pass.is_empty()).then(loom::thread::current);
+    while !execution().barriers.to_pass.is_empty() {
+        loom::thread::park();
+    }
+    fence(Ordering::SeqCst);
+}
+
 // ---- what is not atomic ----
 
 fn cell_at(address: usize) -> &'static UnsafeCell<()> {
@@ -181,6 +280,7 @@ fn access(address: usize, bytes: usize, writes: bool) {
         return;
     }
     tell_stored();
+    pass();
     for piece in (address..address + bytes).step_by(4) {
         if execution().atomic_at.contains_key(&piece) {
             access_atomic(piece, writes);
@@ -290,6 +390,7 @@ fn load(address: usize, bits: u32, order: Ordering) -> u64 {
         return read(address, bits);
     }
     tell_stored();
+    pass();
     let atomic = atomic_at(address, bits);
     atomic.value(atomic.take_turn().load(order))
 }
@@ -297,6 +398,7 @@ fn load(address: usize, bits: u32, order: Ordering) -> u64 {
 fn store(address: usize, bits: u32, value: u64, order: Ordering) {
     if execution().has_started {
         tell_stored();
+        pass();
         let atomic = atomic_at(address, bits);
         atomic.take_turn().store(atomic.shared_value(value), order);
     }
@@ -313,6 +415,7 @@ fn change(
 ) -> u64 {
     let before = if execution().has_started {
         tell_stored();
+        pass();
         let atomic = atomic_at(address, bits);
         atomic.value(shared(atomic))
     } else {
@@ -361,6 +464,7 @@ fn compare_exchange(
     };
     if execution().has_started {
         tell_stored();
+        pass();
         let atomic = atomic_at(address, bits);
         let before = atomic.value(shared(atomic));
         if before == expected {
@@ -531,7 +635,9 @@ extern "C" fn model_create(start: Start, argument: *mut c_void) -> usize {
     let thread = loom::thread::spawn(move || {
         start(argument);
         tell_stored();
+        thread_ends();
     });
+    execution().barriers.alive.push(thread.thread().id());
     execution().threads.push(Some(thread));
     execution().threads.len() - 1
 }
@@ -546,7 +652,8 @@ fn tell_stored_if_started() {
 extern "C" fn model_wait_for_end(thread: usize) {
     tell_stored();
     let thread = execution().threads[thread].take();
-    thread.expect("it is waited for once").join().unwrap();
+    let thread = thread.expect("it is waited for once");
+    sleep_in(|| thread.join().unwrap());
 }
 
 /// The thread has just looked at the word, and cannot go on before another one stores to it.
@@ -554,7 +661,15 @@ extern "C" fn model_wait_for_end(thread: usize) {
 extern "C" fn model_wait(word: usize) {
     tell_stored();
     execution().waiting.push((word, loom::thread::current()));
-    loom::thread::park();
+    let is_waiting = || {
+        let mut all = execution().waiting.iter();
+        all.any(|it| it.0 == word && it.1.id() == own_id())
+    };
+    sleep_in(|| {
+        while is_waiting() {
+            loom::thread::park();
+        }
+    });
 }
 
 fn wake(word: usize) {
@@ -581,6 +696,7 @@ unsafe extern "C" fn model_failed(file: *const c_char, line: c_int) {
 struct Model {
     name: *const c_char,
     run: extern "C" fn(),
+    preemptions: usize, // 0: as in others
 }
 
 extern "C" {
@@ -610,15 +726,20 @@ fn begin() -> Execution {
             })
             .collect(),
         cells: (0..CELLS).map(|_| UnsafeCell::new(())).collect(),
+        barriers: Barriers {
+            turn: Some(AtomicU64::new(0)),
+            ..Barriers::default()
+        },
         ..Execution::default()
     }
 }
 
 static mut EXECUTIONS: u64 = 0;
 
-fn explore(run: extern "C" fn()) {
+fn explore(model: &Model) {
+    let (run, preemptions) = (model.run, model.preemptions.max(PREEMPTIONS));
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = builder.preemption_bound.or(Some(PREEMPTIONS));
+    builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
     builder.max_branches = MOST_STEPS;
     builder.check(move || {
         let mut this = begin();
@@ -656,7 +777,7 @@ unsafe extern "C" fn main(count: c_int, arguments: *const *const c_char) -> c_in
         let name = CStr::from_ptr(model.name);
         if wanted.is_empty() || wanted.contains(&name) {
             EXECUTIONS = 0;
-            explore(model.run);
+            explore(model);
             println!("{} {}", name.to_string_lossy(), addr_of!(EXECUTIONS).read());
         }
     }
