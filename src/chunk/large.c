@@ -103,7 +103,8 @@ static void keep_span(sy_memory *memory, sy_slab *span) {
 }
 
 void sy_large_recover(sy_memory *memory) {
-    memory->kept_count = memory->kept_bytes = 0;
+    memory->kept_bytes = 0;
+    memory->kept_count = 0;
     for (const sy_slab *span = memory->kept; span; span = span->next) {
         memory->kept_count++;
         memory->kept_bytes += span->bytes;
@@ -605,7 +606,8 @@ bool sy_large_release_kept(sy_memory *memory, size_t *bytes) {
     sy_lock_acquire(&memory->large_lock);
     sy_slab *spans = memory->kept;
     memory->kept = NULL;
-    memory->kept_count = memory->kept_bytes = 0;
+    memory->kept_bytes = 0;
+    memory->kept_count = 0;
     sy_lock_release(&memory->large_lock);
     while (spans) {
         sy_slab *span = spans;
