@@ -26,6 +26,9 @@ enum {
     MAGAZINE_BYTES = 256 << 10, /* most bytes of objects in one magazine, */
     MAGAZINE_ITEMS_LEAST = 2,   /* but a magazine holds at least so many items */
     LIMIT_SHARE = 8,            /* one part in so many of a limit may wait in magazines */
+    /* The general heap keeps no empty slab of larger objects: its units can serve other sizes. To
+     * fill such an object takes longer than to make a slab. */
+    LARGE_CLASS = 16 << 10,
     /* The most empty slabs of a cache with handles that are released together. Their release clears
      * the words of their ordinals, which takes longer than a flush. In batches one free in many is
      * slow, rather than one for each slab. */
@@ -82,22 +85,27 @@ static bool may_pass(const sy_cache_config *config) {
            !(config->flags & (SY_HANDLES | SY_EPOCHS | SY_ZERO | SY_NO_DUMP | SY_LOCKED));
 }
 
-static void set_up_cache(sy_cache *cache, const sy_cache_config *config) {
+static sy_layout layout_of(const sy_cache *cache, const sy_cache_config *config) {
+    size_t zone = sy_watch_zone(cache->flags), edge = cache->flags & SY_EDGES ? SY_EDGE_BYTES : 0;
+    if (cache->class_number) return sy_layout_make_class(config->size, config->align, zone, edge);
+    return sy_layout_make(config->size, config->align, config->flags & SY_COLOUR, zone, edge);
+}
+
+static void set_up_cache(sy_cache *cache, const sy_cache_config *config, unsigned number) {
     const char *name = config->name ? config->name : "cache";
     for (size_t i = 0; i < SY_CACHE_NAME_MAX && name[i]; i++) cache->name[i] = name[i];
     cache->flags = sy_watch_checks(config->flags, cache->name, may_pass(config));
     if (sy_fail_wants(cache->name)) cache->flags |= SY_CHECKED;
     cache->size = config->size;
-    cache->layout =
-        sy_layout_make(config->size, config->align, config->flags & SY_COLOUR,
-                       sy_watch_zone(cache->flags), cache->flags & SY_EDGES ? SY_EDGE_BYTES : 0);
+    cache->class_number = number;
+    cache->layout = layout_of(cache, config);
     set_up_construction(cache, config);
     if (cache->flags & SY_RANDOM) cache->random = sy_os_random() | 1;
     cache->memory = config->memory ? config->memory : &sy_memory_main;
     if (!sy_guarded_can(cache->flags, cache->memory)) cache->flags &= ~(unsigned)SY_GUARD;
     if (!cache->quota && cache->memory == &sy_memory_main) cache->quota = &sy_quota_process;
     sy_kind_choose(cache);
-    cache->empties_least = 1;
+    cache->empties_least = number && cache->layout.slot > LARGE_CLASS ? 0 : 1;
     cache->empties_batch = cache->flags & SY_HANDLES ? EMPTIES_BATCH : 0;
     cache->limit = config->limit ? config->limit : SIZE_MAX;
     sy_lock_init(&cache->lock, SY_RANK_CACHE);
@@ -141,7 +149,7 @@ static void end_watch(sy_cache *cache) {
 }
 
 int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned number) {
-    set_up_cache(cache, config);
+    set_up_cache(cache, config, number);
     if (begin_watch(cache) != 0) return -1;
     const sy_client_config client = {
         .refill = cache->kind->refill,
@@ -161,7 +169,6 @@ int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned numbe
         .number = number,
         .of_heap = cache->quota && cache->quota != &sy_quota_process,
     };
-    cache->class_number = number;
     if (sy_client_open(&cache->client, &client) != 0) {
         int error = errno;
         end_watch(cache);

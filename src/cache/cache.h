@@ -6,7 +6,7 @@
  * Its slabs are runs of units from chunk/.
  *
  *     slots in all slabs == free in slabs + out
- *     out + mixed + guarded == live + in magazines
+ *     out + in mixed units + guarded == live + in magazines
  */
 #ifndef SY_CACHE_CACHE_H
 #define SY_CACHE_CACHE_H
@@ -86,11 +86,6 @@ struct sy_cache {
     uint64_t random; /* with SY_RANDOM */
     sy_cache_counts counts;
     bool torn; /* in the child of a fork: a thread of the parent was changing the fields above */
-
-    /* Guarded by the lock of mixed units (mixed.h). */
-    size_t mixed;      /* objects in them, live or in magazines, */
-    size_t mixed_then; /* and after the last refill; */
-    bool recycles;     /* the last refill had objects that the thread had freed before */
 };
 
 _Static_assert(offsetof(struct sy_cache_head, loaded_offset) == 40, "where objects do not begin");

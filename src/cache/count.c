@@ -23,7 +23,7 @@ size_t sy_cache_in_use(const sy_cache *cache_) {
     size_t depot, loaded;
     sy_clients_lock(); /* under both locks items that a pass moves are counted once */
     sy_lock_acquire(&cache->lock);
-    size_t out = cache->out + cache->mixed - in_quarantine(cache),
+    size_t out = cache->out + sy_mixed_objects(cache) - in_quarantine(cache),
            elsewhere = cache->guarded + cache->passed;
     sy_client_held(&cache->client, &depot, &loaded);
     sy_lock_release(&cache->lock);
@@ -64,7 +64,7 @@ int sy_cache_get_stats(const sy_cache *cache_, sy_cache_stats *stats) {
 
     sy_clients_lock();
     sy_lock_acquire(&cache->lock);
-    size_t out = cache->out, mixed = cache->mixed, passed = cache->passed;
+    size_t out = cache->out, mixed = sy_mixed_objects(cache), passed = cache->passed;
     sy_client_held(&cache->client, &stats->in_depot, &stats->in_loaded);
     sy_clients_unlock();
     stats->in_quarantine = in_quarantine(cache);

@@ -22,7 +22,9 @@ enum {
     SY_SLOT_STEP = 4,             /* bytes; the size of a slot is a multiple of it */
     SY_SLAB_SLOT_MAX = 128 << 10, /* each larger object has a slab of its own, a span */
     SY_SLAB_UNITS_MAX = 16,
-    SY_SLAB_SLOTS_LEAST = 8, /* in a slab that is not a span */
+    SY_SLAB_SLOTS_LEAST = 8,  /* in a slab that is not a span */
+    SY_SHORT_SLOT = 4 << 10,  /* larger slots have short slabs, in the caches that want them, */
+    SY_SHORT_SLOTS_LEAST = 2, /* of at least so many slots */
     SY_COLOURS_MAX = 64,
 };
 
@@ -49,6 +51,13 @@ typedef struct sy_layout {
  * with red zones of `zone` bytes and edges of `edge` bytes. `colour`: if the tail has no room for a
  * second colour, slots are given up for one. */
 sy_layout sy_layout_make(size_t size, size_t align, bool colour, size_t zone, size_t edge);
+
+/*
+ * The same for a size class of the general heap: slots of more than 4 KiB have short slabs. A long
+ * slab of large slots holds memory that few of its objects use: the units that it is made of may be
+ * dirty, and each of the many classes has a slab. The price is the tail, up to an eighth of a slab.
+ */
+sy_layout sy_layout_make_class(size_t size, size_t align, size_t zone, size_t edge);
 
 /* Bytes of the slab that the slots take, zones included, from the end of the colour on. */
 static inline size_t sy_layout_used(const sy_layout *layout) {

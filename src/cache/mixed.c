@@ -30,6 +30,7 @@ enum {
     JOINED_MAX = 64,
     WASTE_SHARE = 10,         /* slabs are converted if one part in so many of the memory in units,
                                * and sy_mixed_least bytes, are free in slabs */
+    SMALL_SHARE = 4,          /* a program with less than so many times that is small */
     LOOK_SHARE = 64,          /* after a look that found less, the next look is when memory has */
     LOOK_LEAST = 4,           /* grown by one part in so many, and so many units */
     SPARSE_BIN = SY_BINS / 2, /* a slab from this bin on is at least half free */
@@ -56,6 +57,7 @@ typedef struct sy_pieces {
 } sy_pieces;
 
 static bool find(const sy_cache *mixed, const void *object, size_t *bytes);
+static bool sy_mixed_begin(void);
 
 /* Objects are freed to the client of sy_mixed, and never allocated from it. */
 static const sy_kind sy_kind_mixed = {.free = sy_plain_free, .find = find};
@@ -73,44 +75,64 @@ sy_cache sy_mixed = {
 
 size_t sy_mixed_least = 1 << 20;
 
-/* Guarded by the lock of sy_mixed. */
-static sy_heap_node *heaps[BINS];        /* units by their longest hole, and then by address */
-static uint64_t occupied[BINS / 64 + 1]; /* a bit for each of these that has a unit */
-static sy_heap_node *waiting;            /* units whose longest hole has grown, by sibling */
-static size_t hole_grains;               /* in all units */
-static size_t noted_grains;              /* so many of objects are noted as growth */
-static _Atomic bool any;                 /* there is a mixed unit, or was one */
-static sy_slab *emptied;                 /* units without objects, unlinked by this put */
-static bool torn; /* in the child of a fork: another thread was changing any of this */
+/* Guarded by the lock of sy_mixed, but for the last three. In one structure, which lies apart from
+ * the variables that small programs touch (cmake/first.ld). */
+static struct {
+    sy_heap_node *heap[BINS];         /* units by their longest hole, and then by address */
+    uint64_t occupied[BINS / 64 + 1]; /* a bit for each of these that has a unit */
+    sy_heap_node *waiting;            /* units whose longest hole has grown, by sibling */
+    size_t hole_grains;               /* in all units */
+    size_t noted_grains;              /* so many of objects are noted as growth */
+    sy_slab *emptied;                 /* units without objects, unlinked by this put */
+    bool torn;                        /* in the child of a fork: another thread was changing this */
+    struct {                          /* of each cache that takes part, by its place in `joined`: */
+        size_t objects;               /* in mixed units, live or in magazines, */
+        size_t then;                  /* and after the last refill; */
+        bool recycles;                /* the last refill had objects that the thread had freed */
+    } of[JOINED_MAX];
 
-/* The caches that take part. Written under the lock of the start. */
-static sy_cache *joined[JOINED_MAX];
-static _Atomic unsigned joined_count;
-static _Atomic uint8_t place_of[GRAINS_MAX + 1]; /* by the grains of an object: the cache's place in
-                                                  * `joined`, plus 1; 0: none */
+    /* The caches that take part. Written under the lock of the start. */
+    sy_cache *joined[JOINED_MAX];
+    _Atomic unsigned joined_count;
+    _Atomic uint8_t place_of[GRAINS_MAX + 1]; /* by the grains of an object: the cache's place in
+                                               * `joined`, plus 1; 0: none */
+} mixing;
+
+static _Atomic bool ready; /* the client is open, and the caches have joined */
 
 /* The units that this thread has aside. */
 static SY_TLS sy_own own_aside;
 
 static inline sy_cache *joined_with(unsigned grains) {
     if (grains > GRAINS_MAX) return NULL;
-    unsigned place = atomic_load_explicit(&place_of[grains], memory_order_relaxed);
-    return place ? joined[place - 1] : NULL;
+    unsigned place = atomic_load_explicit(&mixing.place_of[grains], memory_order_relaxed);
+    return place ? mixing.joined[place - 1] : NULL;
+}
+
+/* The place in `joined` and `counts` of a cache that takes part. */
+static inline unsigned place_in(const sy_cache *cache) {
+    size_t grains = cache->layout.slot / SY_GRAIN;
+    return atomic_load_explicit(&mixing.place_of[grains], memory_order_relaxed) - 1u;
 }
 
 /* Caches with flags are checked, or want something for their slabs. */
-void sy_mixed_join(sy_cache *cache) {
+static void join(sy_cache *cache) {
     const sy_layout *layout = &cache->layout;
-    unsigned count = atomic_load_explicit(&joined_count, memory_order_relaxed);
+    unsigned count = atomic_load_explicit(&mixing.joined_count, memory_order_relaxed);
     bool can = cache->class_number && !cache->flags && !cache->construct && !cache->watch &&
                layout->slab_bytes == SY_UNIT_BYTES && layout->slot % SY_GRAIN == 0 &&
                layout->slot <= SY_MIXED_SIZE_MAX && count < JOINED_MAX;
     if (!can) return;
-    joined[count] = cache;
-    atomic_store_explicit(&joined_count, count + 1, memory_order_release);
+    mixing.joined[count] = cache;
+    atomic_store_explicit(&mixing.joined_count, count + 1, memory_order_release);
     /* Who has an object of the cache knows that it takes part. */
-    atomic_store_explicit(&place_of[layout->slot / SY_GRAIN], (uint8_t)(count + 1),
+    atomic_store_explicit(&mixing.place_of[layout->slot / SY_GRAIN], (uint8_t)(count + 1),
                           memory_order_relaxed);
+}
+
+/* The caches that are open when the first of them might need it have not joined yet. */
+void sy_mixed_join(sy_cache *cache) {
+    if (atomic_load_explicit(&ready, memory_order_relaxed)) join(cache);
 }
 
 /* ---- bits ---- */
@@ -225,8 +247,8 @@ static void insert(sy_slab *unit) {
     unsigned bin = bin_of(longest(unit));
     unit->bin = (uint8_t)bin;
     if (bin == BIN_FULL) return;
-    sy_heap_insert(&heaps[bin], &unit->node);
-    occupied[bin / 64] |= UINT64_C(1) << bin % 64;
+    sy_heap_insert(&mixing.heap[bin], &unit->node);
+    mixing.occupied[bin / 64] |= UINT64_C(1) << bin % 64;
 }
 
 /* Takes the unit out of its bin, in which it need not be. */
@@ -234,11 +256,11 @@ static void take_out(sy_slab *unit) {
     unsigned bin = unit->bin;
     if (bin == BIN_WAITING) {
         sy_heap_node *before = unit->node.previous, *after = unit->node.sibling;
-        *(before ? &before->sibling : &waiting) = after;
+        *(before ? &before->sibling : &mixing.waiting) = after;
         if (after) after->previous = before;
     } else if (bin != BIN_FULL && bin != BIN_ASIDE) {
-        sy_heap_remove(&heaps[bin], &unit->node);
-        if (!heaps[bin]) occupied[bin / 64] &= ~(UINT64_C(1) << bin % 64);
+        sy_heap_remove(&mixing.heap[bin], &unit->node);
+        if (!mixing.heap[bin]) mixing.occupied[bin / 64] &= ~(UINT64_C(1) << bin % 64);
     }
 }
 
@@ -259,9 +281,9 @@ static void note_search(sy_slab *unit, unsigned grains, unsigned wanted) {
 static void wait_for_refill(sy_slab *unit) {
     take_out(unit);
     unit->bin = BIN_WAITING;
-    unit->node = (sy_heap_node){.sibling = waiting};
-    if (waiting) waiting->previous = &unit->node;
-    waiting = &unit->node;
+    unit->node = (sy_heap_node){.sibling = mixing.waiting};
+    if (mixing.waiting) mixing.waiting->previous = &unit->node;
+    mixing.waiting = &unit->node;
 }
 
 static inline void note_hole(sy_slab *unit, unsigned start, unsigned grains) {
@@ -272,8 +294,8 @@ static inline void note_hole(sy_slab *unit, unsigned start, unsigned grains) {
 }
 
 static void sort_waiting(void) {
-    while (waiting) {
-        sy_slab *unit = sy_slab_of_node(waiting);
+    while (mixing.waiting) {
+        sy_slab *unit = sy_slab_of_node(mixing.waiting);
         take_out(unit);
         insert(unit);
     }
@@ -285,9 +307,9 @@ static void unlink_empty(sy_slab *unit) {
     unit->bin = BIN_GONE;
     sy_cache_remove_slab(&sy_mixed, unit);
     sy_mixed.slab_count--;
-    hole_grains -= SY_UNIT_GRAINS;
-    unit->next = emptied;
-    emptied = unit;
+    mixing.hole_grains -= SY_UNIT_GRAINS;
+    unit->next = mixing.emptied;
+    mixing.emptied = unit;
 }
 
 /* The words of a table in which pieces begin. */
@@ -322,8 +344,8 @@ static bool unit_is_valid(const sy_slab *unit) {
 static sy_slab *unit_from(unsigned bin) {
     uint64_t skipped = sy_low_bits(bin % 64);
     for (unsigned word = bin / 64; word <= BINS / 64; word++, skipped = 0) {
-        uint64_t bits = occupied[word] & ~skipped;
-        if (bits) return sy_slab_of_node(heaps[word * 64 + sy_lowest_bit(bits)]);
+        uint64_t bits = mixing.occupied[word] & ~skipped;
+        if (bits) return sy_slab_of_node(mixing.heap[word * 64 + sy_lowest_bit(bits)]);
     }
     return NULL;
 }
@@ -410,18 +432,26 @@ static void take_from_unit(sy_slab *unit, sy_want *want) {
     if (want->count) note_search(unit, most, want->grains);
 }
 
-static size_t object_grains(void) { return sy_mixed.slab_count * SY_UNIT_GRAINS - hole_grains; }
+static size_t object_grains(void) {
+    return sy_mixed.slab_count * SY_UNIT_GRAINS - mixing.hole_grains;
+}
 
 /* Returns the bytes by which objects have grown. They may shrink by a part without growing anew. */
 static size_t growth(void) {
-    size_t now = object_grains(), grown = now > noted_grains ? now - noted_grains : 0;
-    noted_grains += grown;
+    size_t now = object_grains(), grown = now > mixing.noted_grains ? now - mixing.noted_grains : 0;
+    mixing.noted_grains += grown;
     return grown * SY_GRAIN;
 }
 
 static void note_shrinking(void) {
     size_t now = object_grains(), most = now + now / GROWTH_SHARE;
-    if (noted_grains > most) noted_grains = most;
+    if (mixing.noted_grains > most) mixing.noted_grains = most;
+}
+
+/* Notes a refill, and whether it had objects that the thread had freed. The lock is held. */
+static void note_refill(const sy_cache *cache, bool recycles) {
+    mixing.of[place_in(cache)].then = mixing.of[place_in(cache)].objects;
+    mixing.of[place_in(cache)].recycles = recycles;
 }
 
 /*
@@ -432,8 +462,9 @@ static void note_shrinking(void) {
  */
 static bool churns(const sy_cache *cache, unsigned count) {
     size_t units = atomic_load_explicit(&sy_memory_main.units_used, memory_order_relaxed);
-    size_t then = cache->mixed_then, now = cache->mixed;
-    bool come_and_go = cache->recycles || (then > now && then - now >= count / 2);
+    size_t then = mixing.of[place_in(cache)].then, now = mixing.of[place_in(cache)].objects;
+    bool come_and_go =
+        mixing.of[place_in(cache)].recycles || (then > now && then - now >= count / 2);
     return come_and_go && cache->slab_count < units / CHURN_SHARE;
 }
 
@@ -450,10 +481,9 @@ static size_t take(sy_cache *cache, sy_want *want) {
         SY_INVARIANT(unit_is_valid(unit));
     }
     unsigned taken = wanted - want->count;
-    hole_grains -= (size_t)taken * want->grains;
-    cache->mixed += taken;
-    cache->mixed_then = cache->mixed;
-    cache->recycles = false;
+    mixing.hole_grains -= (size_t)taken * want->grains;
+    mixing.of[place_in(cache)].objects += taken;
+    note_refill(cache, false);
     want->grown += growth();
     sy_lock_release(&sy_mixed.lock);
     return taken;
@@ -462,14 +492,14 @@ static size_t take(sy_cache *cache, sy_want *want) {
 /* ---- converting a slab ---- */
 
 /* The bytes of free slots of the cache; 0: it has no sparse slab. Its newest slab, whose slots may
- * never have been used, counts only with `all`. */
-static size_t free_bytes(sy_cache *cache, bool all) {
+ * never have been used, counts only with `newest_too`. */
+static size_t free_bytes(sy_cache *cache, bool newest_too) {
     sy_lock_acquire(&cache->lock);
     size_t free = cache->slab_count * cache->layout.slots - cache->out;
     bool sparse = cache->bins.occupied >> SPARSE_BIN & ((1u << (SY_BINS - SPARSE_BIN)) - 1);
     sy_lock_release(&cache->lock);
     size_t bytes = free * cache->layout.slot;
-    size_t newest = all ? 0 : SY_UNIT_BYTES;
+    size_t newest = newest_too ? 0 : SY_UNIT_BYTES;
     return sparse && bytes > newest ? bytes - newest : 0;
 }
 
@@ -482,18 +512,18 @@ static sy_cache *most_wasteful(bool anyway) {
     size_t further = LOOK_LEAST + units / LOOK_SHARE;
     anyway |= sy_mixed_least == 0;
     if (!anyway && units < due && due - units <= further) return NULL;
-    size_t all = 0, most = 0;
+    size_t sum = 0, most = 0;
     sy_cache *found = NULL;
-    unsigned count = atomic_load_explicit(&joined_count, memory_order_acquire);
+    unsigned count = atomic_load_explicit(&mixing.joined_count, memory_order_acquire);
     for (unsigned i = 0; i < count; i++) {
-        size_t bytes = free_bytes(joined[i], anyway);
-        all += bytes;
+        size_t bytes = free_bytes(mixing.joined[i], anyway);
+        sum += bytes;
         if (bytes <= most) continue;
         most = bytes;
-        found = joined[i];
+        found = mixing.joined[i];
     }
     size_t least = units * SY_UNIT_BYTES / WASTE_SHARE;
-    if (anyway || all > (least > sy_mixed_least ? least : sy_mixed_least)) return found;
+    if (anyway || sum > (least > sy_mixed_least ? least : sy_mixed_least)) return found;
     atomic_store_explicit(&look_at, units + further, memory_order_relaxed);
     return NULL;
 }
@@ -504,7 +534,10 @@ static sy_slab *unlink_sparsest(sy_cache *cache) {
     for (unsigned bin = SY_BINS - 1; bin >= SPARSE_BIN; bin--) {
         if (!cache->bins.heap[bin]) continue;
         sy_slab *slab = sy_slab_of_node(cache->bins.heap[bin]);
-        sy_cache_unlink_slab(cache, slab);
+        sy_bins_remove(&cache->bins, slab);
+        sy_cache_remove_slab(cache, slab);
+        cache->slab_count--;
+        cache->counts.slabs_released++;
         return slab;
     }
     return NULL;
@@ -546,7 +579,7 @@ static void convert_slab(sy_cache *cache, sy_slab *slab, sy_pieces *pieces) {
     size_t out = slab->slots - slab->free_count;
     sy_lock_acquire(&sy_mixed.lock);
     cache->out -= out;
-    cache->mixed += out;
+    mixing.of[place_in(cache)].objects += out;
     __atomic_store_n(&slab->owner, (void *)&sy_mixed, __ATOMIC_RELAXED);
     __atomic_store_n(&slab->pieces, pieces, __ATOMIC_RELAXED);
     sy_fork_order();
@@ -559,9 +592,8 @@ static void convert_slab(sy_cache *cache, sy_slab *slab, sy_pieces *pieces) {
     slab->changed = 0;
     sy_cache_append_slab(&sy_mixed, slab);
     sy_mixed.slab_count++;
-    atomic_store_explicit(&any, true, memory_order_relaxed);
-    hole_grains += slab->free_count;
-    noted_grains += SY_UNIT_GRAINS - slab->free_count;
+    mixing.hole_grains += slab->free_count;
+    mixing.noted_grains += SY_UNIT_GRAINS - slab->free_count;
     insert(slab);
     SY_INVARIANT(unit_is_valid(slab));
     sy_lock_release(&sy_mixed.lock);
@@ -588,10 +620,7 @@ static bool gets_slab(sy_cache *cache, unsigned count) {
     sy_lock_acquire(&cache->lock);
     sy_lock_acquire(&sy_mixed.lock);
     bool churn = churns(cache, count);
-    if (churn) {
-        cache->mixed_then = cache->mixed;
-        cache->recycles = false;
-    }
+    if (churn) note_refill(cache, false);
     sy_lock_release(&sy_mixed.lock);
     sy_lock_release(&cache->lock);
     return churn;
@@ -599,7 +628,7 @@ static bool gets_slab(sy_cache *cache, unsigned count) {
 
 static void note_recycled(sy_cache *cache) {
     sy_lock_acquire(&sy_mixed.lock);
-    cache->recycles = true;
+    note_refill(cache, true);
     sy_lock_release(&sy_mixed.lock);
 }
 
@@ -608,7 +637,7 @@ static void note_recycled(sy_cache *cache) {
 static size_t recycle(sy_cache *cache, sy_want *want) {
     uintptr_t found[RECYCLED_MOST];
     size_t taken = 0, some = RECYCLED_FIRST;
-    for (size_t all = 0; all < RECYCLED_MOST && want->count; all += some) {
+    for (size_t looked = 0; looked < RECYCLED_MOST && want->count; looked += some) {
         size_t most = want->count < some ? want->count : some, hits = 0, others = 0;
         size_t got = sy_client_alloc_loaded(&sy_mixed.client, found, most);
         for (size_t i = 0; i < got; i++) {
@@ -641,13 +670,15 @@ static __attribute__((noinline)) size_t sy_mixed_take_all(sy_cache *cache, sy_wa
     return taken;
 }
 
-/* A small program has no mixed units, and less memory than is to be free before it gets one. */
+/* Small programs get no mixed units, and need no memory for them. */
 size_t sy_mixed_take(sy_cache *cache, uintptr_t *end, size_t count, bool anyway) {
     unsigned grains = (unsigned)(cache->layout.slot / SY_GRAIN);
     size_t units = atomic_load_explicit(&sy_memory_main.units_used, memory_order_relaxed);
-    if (!atomic_load_explicit(&any, memory_order_relaxed) && !anyway &&
-        units * SY_UNIT_BYTES < sy_mixed_least)
-        return 0;
+    if (!atomic_load_explicit(&ready, memory_order_acquire)) {
+        if (!cache->class_number) return 0;
+        if (!anyway && units * SY_UNIT_BYTES / SMALL_SHARE < sy_mixed_least) return 0;
+        if (!sy_mixed_begin()) return 0;
+    }
     if (joined_with(grains) != cache) return 0;
     sy_want want = {.grains = grains, .items = end, .count = (unsigned)count, .anyway = anyway};
     if (anyway) return sy_mixed_take_all(cache, want);
@@ -687,7 +718,7 @@ static inline void make_hole(sy_slab *unit, sy_pieces *pieces, unsigned grain, u
     uint64_t bit = bit_of(grain), begins = begins_in(pieces, word), before = begins;
     uint64_t below = begins & (bit - 1), out = out_in(pieces, word) & ~bit;
     unit->free_count = (uint16_t)(unit->free_count + (end - grain));
-    hole_grains += end - grain;
+    mixing.hole_grains += end - grain;
     atomic_store_explicit(&pieces->of[word].out, out, memory_order_relaxed);
     if (end < SY_UNIT_GRAINS && !is_out(pieces, end)) {
         next = next_piece(unit, pieces, end);
@@ -728,7 +759,7 @@ static inline bool put(const sy_cache *of, uintptr_t address) {
         return false;
     sy_cache *cache = joined_with(end - grain);
     if (SY_UNLIKELY(of && of != cache)) return false;
-    cache->mixed--;
+    mixing.of[place_in(cache)].objects--;
     make_hole(unit, unit->pieces, grain, end);
     SY_INVARIANT(unit_is_valid(unit));
     if (unit->free_count == SY_UNIT_GRAINS && unit->bin != BIN_ASIDE) unlink_empty(unit);
@@ -736,8 +767,8 @@ static inline bool put(const sy_cache *of, uintptr_t address) {
 }
 
 static sy_slab *take_emptied(void) {
-    sy_slab *units = emptied;
-    emptied = NULL;
+    sy_slab *units = mixing.emptied;
+    mixing.emptied = NULL;
     return units;
 }
 
@@ -819,7 +850,8 @@ static size_t refill_nothing(void *owner, uintptr_t *items, size_t count) {
     return 0;
 }
 
-int sy_mixed_open(void) {
+/* The lock of the start is held, so no class is being opened. */
+static bool open_all(void) {
     const sy_client_config config = {
         .refill = refill_nothing,
         .flush = flush,
@@ -830,7 +862,24 @@ int sy_mixed_open(void) {
         .returns = true,
         .number = SY_CLASS_MIXED,
     };
-    return sy_client_open(&sy_mixed.client, &config);
+    sy_client *client;
+    if (sy_client_open(&sy_mixed.client, &config) != 0) return false;
+    for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
+        number = client->number;
+        sy_cache *cache = sy_cache_of_client(client);
+        if (cache) join(cache);
+        sy_client_unpin(client);
+    }
+    return true;
+}
+
+/* Opens the client and lets the caches join, once; false: not now. No lock is held. */
+static SY_COLD bool sy_mixed_begin(void) {
+    if (!sy_start_lock()) return false;
+    bool done = atomic_load_explicit(&ready, memory_order_relaxed) || open_all();
+    atomic_store_explicit(&ready, done, memory_order_release);
+    sy_start_unlock();
+    return done;
 }
 
 /* As the client's flush sees it: the bytes of an object. */
@@ -932,17 +981,26 @@ size_t sy_mixed_waiting(void) {
     return depot + loaded;
 }
 
+size_t sy_mixed_objects(const sy_cache *cache) {
+    size_t grains = cache->layout.slot / SY_GRAIN;
+    if (grains > GRAINS_MAX || joined_with((unsigned)grains) != cache) return 0;
+    sy_lock_acquire(&sy_mixed.lock);
+    size_t objects = mixing.of[place_in(cache)].objects;
+    sy_lock_release(&sy_mixed.lock);
+    return objects;
+}
+
 void sy_mixed_count(size_t *bytes, size_t *hole_bytes) {
     sy_lock_acquire(&sy_mixed.lock);
     *bytes = sy_mixed.slab_count * SY_UNIT_BYTES;
-    *hole_bytes = hole_grains * SY_GRAIN;
+    *hole_bytes = mixing.hole_grains * SY_GRAIN;
     sy_lock_release(&sy_mixed.lock);
 }
 
-static void count_by_place(void *counts, uintptr_t object, size_t bytes) {
+static void count_by_place(void *tally, uintptr_t object, size_t bytes) {
     (void)object;
-    unsigned place = atomic_load_explicit(&place_of[bytes / SY_GRAIN], memory_order_relaxed);
-    if (place) ((size_t *)counts)[place - 1]++;
+    unsigned place = atomic_load_explicit(&mixing.place_of[bytes / SY_GRAIN], memory_order_relaxed);
+    if (place) ((size_t *)tally)[place - 1]++;
 }
 
 size_t sy_mixed_verify(void) {
@@ -956,9 +1014,9 @@ size_t sy_mixed_verify(void) {
         grains += unit->free_count;
         if (valid) sy_mixed_each(unit, 0, UINTPTR_MAX, count_by_place, objects);
     }
-    unsigned count = atomic_load_explicit(&joined_count, memory_order_acquire);
-    for (unsigned i = 0; i < count; i++) wrong += joined[i]->mixed != objects[i];
-    wrong += units != sy_mixed.slab_count || grains != hole_grains;
+    unsigned count = atomic_load_explicit(&mixing.joined_count, memory_order_acquire);
+    for (unsigned i = 0; i < count; i++) wrong += mixing.of[i].objects != objects[i];
+    wrong += units != sy_mixed.slab_count || grains != mixing.hole_grains;
     sy_lock_release(&sy_mixed.lock);
     return wrong;
 }
@@ -968,7 +1026,7 @@ size_t sy_mixed_verify(void) {
 static void hold(void) { (void)sy_lock_hold(&sy_mixed.lock); }
 
 static void drop(void) {
-    if (sy_lock_drop(&sy_mixed.lock)) torn = true;
+    if (sy_lock_drop(&sy_mixed.lock)) mixing.torn = true;
 }
 
 /* Counts the unit's free grains and finds its longest hole, by its pieces. Holes side by side,
@@ -1003,13 +1061,13 @@ static void count_again(sy_slab *unit) {
 static void count_object(void *arg, uintptr_t object, size_t bytes) {
     (void)arg, (void)object;
     sy_cache *cache = joined_with((unsigned)(bytes / SY_GRAIN));
-    if (cache) cache->mixed++;
+    if (cache) mixing.of[place_in(cache)].objects++;
 }
 
 static sy_cache *joined_by_class(unsigned class_number) {
-    unsigned count = atomic_load_explicit(&joined_count, memory_order_relaxed);
+    unsigned count = atomic_load_explicit(&mixing.joined_count, memory_order_relaxed);
     for (unsigned i = 0; i < count; i++)
-        if (joined[i]->class_number == class_number) return joined[i];
+        if (mixing.joined[i]->class_number == class_number) return mixing.joined[i];
     return NULL;
 }
 
@@ -1024,7 +1082,7 @@ static void add_again(sy_slab *run, void *arg) {
     }
     sy_map_set_class(run->start, 1, SY_CLASS_MIXED);
     count_again(run);
-    hole_grains += run->free_count;
+    mixing.hole_grains += run->free_count;
     sy_cache_append_slab(&sy_mixed, run);
     sy_mixed.slab_count++;
     run->bin = BIN_ASIDE;
@@ -1033,20 +1091,19 @@ static void add_again(sy_slab *run, void *arg) {
 
 /* Another thread may have changed half of this: it is built again from the units. */
 static void make_anew(void) {
-    torn = false;
-    memset(heaps, 0, sizeof heaps);
-    memset(occupied, 0, sizeof occupied);
-    hole_grains = sy_mixed.slab_count = 0;
-    sy_mixed.slabs = sy_mixed.last_slab = emptied = NULL;
-    waiting = NULL;
-    unsigned count = atomic_load_explicit(&joined_count, memory_order_relaxed);
-    for (unsigned i = 0; i < count; i++) joined[i]->mixed = 0;
+    mixing.torn = false;
+    memset(mixing.heap, 0, sizeof mixing.heap);
+    memset(mixing.occupied, 0, sizeof mixing.occupied);
+    mixing.hole_grains = sy_mixed.slab_count = 0;
+    sy_mixed.slabs = sy_mixed.last_slab = mixing.emptied = NULL;
+    mixing.waiting = NULL;
+    for (unsigned i = 0; i < JOINED_MAX; i++) mixing.of[i].objects = 0;
     sy_run_each(&sy_memory_main, add_again, NULL);
 }
 
 /* Units that another thread had aside are found by refills again, or released. */
 static void recover(void) {
-    if (torn) make_anew();
+    if (mixing.torn) make_anew();
     for (sy_slab *unit = sy_mixed.slabs, *next; unit; unit = next) {
         next = unit->next;
         if (sy_own_times(&own_aside, unit)) continue;

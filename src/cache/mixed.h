@@ -66,10 +66,6 @@ static inline bool sy_is_mixed(const sy_slab *run) {
     return run && __atomic_load_n(&run->owner, __ATOMIC_RELAXED) == (const void *)&sy_mixed;
 }
 
-/* Opens the client to which objects in mixed units are freed. 0, or -1. The lock of the start is
- * held. */
-int sy_mixed_open(void);
-
 /* Lets a cache of a size class take part, if it can. Its lock is not held; the start's is. */
 void sy_mixed_join(sy_cache *cache);
 
@@ -111,6 +107,9 @@ bool sy_mixed_trim_step(size_t *left, bool aged, size_t *bytes);
  * The lock of sy_mixed is held, or no other thread runs. */
 void sy_mixed_each(const sy_slab *unit, uintptr_t start, uintptr_t end,
                    void (*visit)(void *arg, uintptr_t object, size_t bytes), void *arg);
+
+/* Objects of the cache in mixed units, live or in magazines. */
+size_t sy_mixed_objects(const sy_cache *cache);
 
 /* Objects that were freed and wait to be put back. They count as in use for their classes. */
 size_t sy_mixed_waiting(void);

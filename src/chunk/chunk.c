@@ -174,12 +174,15 @@ static unsigned find_dirty_run(const sy_memory *memory, uint64_t fit, unsigned u
 }
 
 /* Takes a run from the chunk whose longest free run is the shortest that fits. NULL: no chunk has
- * room. *clean: number of its clean units. The caller holds the lock. */
-static sy_slab *take_run(sy_memory *memory, unsigned units, unsigned align, unsigned *clean) {
+ * room, or, if all units `must` be dirty, no such run was found. *clean: number of its clean units.
+ * The caller holds the lock. */
+static sy_slab *take_run(sy_memory *memory, unsigned units, unsigned align, bool must,
+                         unsigned *clean) {
     uint64_t fit = memory->lists & ~sy_low_bits(units + align - 1);
     if (!fit) return NULL;
     sy_chunk *chunk = memory->with[sy_lowest_bit(fit)];
     unsigned unit = find_dirty_run(memory, fit, units, align, &chunk);
+    if (unit == 64 && must) return NULL;
     if (unit == 64) unit = sy_find_run(chunk->free, units, align);
     *clean = take_units(chunk, unit, units, unit);
     sy_slab *run = &chunk->slabs[unit - 1];
@@ -243,15 +246,39 @@ static bool add_chunk(sy_memory *memory) {
     return true;
 }
 
+/* Makes a chunk of a large span that is kept for reuse: its units are dirty, as far as the span's
+ * memory reaches. False: no kept span has room for such a run, or there is no memory for a header.
+ */
+static bool adopt_kept(sy_memory *memory, unsigned units, unsigned align) {
+    const size_t least = (size_t)(units + align) * SY_UNIT_BYTES; /* unit 0 is not used */
+    uintptr_t start;
+    size_t bytes;
+    int error = errno;
+    sy_chunk *chunk = sy_large_keeps(memory, least) ? sy_header_take() : NULL;
+    bool lent = chunk && sy_large_lend(memory, least, &start, &bytes, &chunk->pieces);
+    if (chunk && !lent) sy_header_give(chunk);
+    errno = error;
+    if (!lent) return false;
+    chunk->start = start;
+    (void)sy_memory_discard(memory, (void *)start, SY_UNIT_BYTES); /* else it goes with unit 1 */
+    open_chunk(memory, chunk, units_mask(1, (unsigned)(bytes >> SY_UNIT_SHIFT) - 1));
+    return true;
+}
+
 static sy_slab *take_units_of_any(sy_memory *memory, unsigned units, unsigned align,
                                   size_t *clean) {
-    for (;;) {
+    for (bool adopts = true;;) {
         unsigned clean_units = 0;
+        if (!atomic_load_explicit(&memory->kept_bytes, memory_order_relaxed)) adopts = false;
         sy_lock_acquire(&memory->lock);
-        sy_slab *run = take_run(memory, units, align, &clean_units);
+        sy_slab *run = take_run(memory, units, align, adopts, &clean_units);
         sy_lock_release(&memory->lock);
         *clean = clean_units * (size_t)SY_UNIT_BYTES;
-        if (run || !add_chunk(memory)) return run;
+        if (run) return run;
+        if (adopts)
+            adopts = adopt_kept(memory, units, align);
+        else if (!add_chunk(memory))
+            return NULL;
     }
 }
 
@@ -386,9 +413,11 @@ bool sy_run_resize(sy_slab *run, size_t bytes) {
     return false;
 }
 
+/* Between large spans the memory moves along, so only the part behind it can get other memory. */
 bool sy_run_move(const sy_slab *from, sy_slab *to, size_t bytes) {
-    if (is_large(from) && is_large(to))
-        return sy_large_move(from, to, sy_round_up(bytes, SY_UNIT_BYTES));
+    size_t moves = is_large(from) && is_large(to) ? sy_round_up(bytes, SY_UNIT_BYTES) : 0;
+    if (is_large(to) && !sy_large_fill(to, moves)) return false;
+    if (moves) return sy_large_move(from, to, moves);
     memcpy((void *)to->start, (void *)from->start, bytes);
     return true;
 }
@@ -413,7 +442,8 @@ static uint64_t fresh_half(const sy_chunk *chunk, const sy_slab *run, bool clean
     uint64_t all = units_mask(half, SY_HUGE_UNITS) & ALL_UNITS;
     uint64_t others = all & ~units_mask(first, units);
     bool fresh = clean || first < half; /* a run across the middle may begin in dirty units */
-    return fresh && !chunk->punched && !(others & ~(chunk->free & ~chunk->dirty)) ? all : 0;
+    bool whole = !chunk->punched && !chunk->pieces;
+    return fresh && whole && !(others & ~(chunk->free & ~chunk->dirty)) ? all : 0;
 }
 
 /* Near the limit the pages are taken one by one. */
@@ -496,8 +526,9 @@ static size_t retire_chunk(sy_chunk *chunk) {
     sy_lock_release(&memory->lock);
     if (sy_os_discard((void *)start, SY_CHUNK_BYTES) == 0) {
         sy_pressure_note_return(bytes);
+        bool whole = !chunk->pieces || sy_os_decommit((void *)start, SY_CHUNK_BYTES) == 0;
         sy_header_give(chunk);
-        sy_memory_give(memory, start, SY_CHUNK_BYTES);
+        if (whole) sy_memory_give(memory, start, SY_CHUNK_BYTES); /* as give_address in large.c */
     } else {
         open_chunk(memory, chunk, ALL_UNITS); /* dirty: its content may or may not be lost */
         bytes = 0;

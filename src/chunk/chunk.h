@@ -17,7 +17,8 @@
  * page. Unit 0 is 1.6 % of the address space, and holds no memory unless it is part of a huge page.
  *
  * A free unit is dirty (it holds memory, with the content that its last owner left) or clean (it
- * holds no memory and reads as zero). Dirty units are given out first; a trim cleans them.
+ * holds no memory and reads as zero). Dirty units are given out first; a trim cleans them. Before
+ * clean units are given out, large spans that are kept for reuse become chunks of dirty units.
  *
  * Below: memory.h, map.h, headers.h, os. Above: cache/ (slabs), heap/ (spans).
  */
@@ -94,6 +95,8 @@ typedef struct sy_chunk {
     struct sy_chunk *next, *previous; /* list of chunks with the same `longest` */
     uint32_t longest;                 /* length of its longest free run, in units */
     bool punched;                     /* part of it was discarded, so it gets no huge pages */
+    bool pieces;                      /* it was a large span with moved memory, so it may be several
+                                       * mappings */
     struct sy_chunk *all_next, *all_previous; /* list of all chunks of the memory */
     uint64_t trim;                            /* number of the last trim that is done with it */
     sy_memory *memory;

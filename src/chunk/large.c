@@ -6,10 +6,13 @@
  * ways, the cheapest first:
  *
  *     take_kept      a kept span of about the size, as it is: no system call
- *     gather         a new segment, and the memory of kept spans moved to its end. A move changes
+ *     fill_new       a new segment, and the memory of kept spans moved to its end. A move changes
  *                    page tables only; it takes about a thousandth of the time of the page faults
  *     (the system)   a new segment, and page faults as it is used; or huge pages ahead of use, if
  *                    the program writes its spans densely
+ *
+ * What a span grows by gets memory of kept spans too (fill_grown), and so do chunks
+ * (sy_large_lend).
  */
 #include "chunk/large.h"
 
@@ -45,7 +48,7 @@ enum {
     MOVED = SY_SLAB_BITMAP_WORDS - 4, /* 1: memory was moved here, so there are several mappings */
     FRESH = SY_SLAB_BITMAP_WORDS - 5, /* bytes at the start that got no memory of kept spans */
     AHEAD = SY_SLAB_BITMAP_WORDS - 6, /* bytes that may be backed with huge pages ahead of use */
-    LOST = SY_SLAB_BITMAP_WORDS - 7,  /* 1: a move has lost addresses; FRESH is what has moved */
+    LOST = SY_SLAB_BITMAP_WORDS - 7, /* 1: a move has lost addresses behind the first FRESH bytes */
 
     STEP_BYTES = 256 << 10, /* released in one step of a trim */
 
@@ -100,7 +103,8 @@ static void keep_span(sy_memory *memory, sy_slab *span) {
 }
 
 void sy_large_recover(sy_memory *memory) {
-    memory->kept_count = memory->kept_bytes = 0;
+    memory->kept_bytes = 0;
+    memory->kept_count = 0;
     for (const sy_slab *span = memory->kept; span; span = span->next) {
         memory->kept_count++;
         memory->kept_bytes += span->bytes;
@@ -168,18 +172,25 @@ static void give_address(sy_memory *memory, sy_slab *span) {
     sy_descriptor_give(span);
 }
 
-/* Takes a span out of the kept ones: the smallest of at least `wanted` bytes, or else the largest.
- * NULL: none is kept. */
-static sy_slab *take_source(sy_memory *memory, size_t wanted) {
-    sy_lock_acquire(&memory->large_lock);
+/* The smallest kept span of at least `wanted` bytes, or else the largest. NULL: none is kept. The
+ * caller holds the lock. */
+static sy_slab *find_source(const sy_memory *memory, size_t wanted) {
     sy_slab *best = memory->kept;
     for (sy_slab *span = best; span; span = span->next) {
         bool enough = span->bytes >= wanted, smaller = span->bytes < best->bytes;
         if (best->bytes >= wanted ? enough && smaller : !smaller) best = span;
     }
-    if (best) unlink_kept(memory, best);
-    sy_lock_release(&memory->large_lock);
     return best;
+}
+
+/* Takes this span out of the kept ones, unless it has fewer than `least` bytes. */
+static sy_slab *take_source(sy_memory *memory, size_t wanted, size_t least) {
+    sy_lock_acquire(&memory->large_lock);
+    sy_slab *source = find_source(memory, wanted);
+    if (source && source->bytes < least) source = NULL;
+    if (source) unlink_kept(memory, source);
+    sy_lock_release(&memory->large_lock);
+    return source;
 }
 
 /* The length of the pieces in which memory moves now. 0: nothing is kept, or it cannot be moved.
@@ -204,30 +215,19 @@ static size_t fresh_bytes(const sy_slab *span, size_t kept, size_t piece) {
     return sy_round_up(fresh < span->bytes ? fresh : span->bytes, piece);
 }
 
-/*
- * Moves memory from the ends of kept spans to the end of a new span. *dirty: the bytes of memory
- * that the span has then. False: addresses of the span were lost, and it is gone.
- *
- * Only whole pieces move. So the last piece of a source may be longer than the source, and the last
- * piece that moves may reach beyond the new span: both are committed up to a multiple of 4 MiB. The
- * memory beyond the new span is discarded. If that fails, the span becomes longer, so that its
- * `bytes` still cover all memory in its segment.
- */
-static bool gather(sy_memory *memory, sy_slab *span, size_t *dirty) {
-    size_t kept, have = 0;
-    bool lost = false;
-    const size_t piece = piece_bytes(memory, &kept);
-    *dirty = 0;
-    if (!piece) return true;
-    const size_t fresh = fresh_bytes(span, kept, piece);
-    const size_t wanted = sy_round_up(span->bytes, piece) - fresh;
+/* Moves `wanted` bytes of memory, whole pieces, from the ends of kept spans to the range of a span
+ * that begins at its byte `at`. Returns how many bytes have moved. *lost: see sy_os_move. */
+static size_t gather(sy_memory *memory, sy_slab *span, size_t at, size_t wanted, size_t piece,
+                     bool *lost) {
+    size_t have = 0;
+    *lost = false;
     while (have < wanted) {
-        sy_slab *source = take_source(memory, wanted - have);
+        sy_slab *source = take_source(memory, wanted - have, 0);
         if (!source) break;
         size_t whole = sy_round_up(source->bytes, piece);
         size_t bytes = whole < wanted - have ? whole : wanted - have;
         char *from = (char *)source->start + whole - bytes;
-        size_t moved = sy_os_move(from, (char *)span->start + fresh + have, bytes, &lost);
+        size_t moved = sy_os_move(from, (char *)span->start + at + have, bytes, lost);
         have += moved;
         if (moved) span->bits[MOVED] = 1;
         if (moved == bytes) source->bytes = whole - bytes; /* else it has a part without memory */
@@ -237,6 +237,27 @@ static bool gather(sy_memory *memory, sy_slab *span, size_t *dirty) {
             give_address(memory, source);
         if (moved < bytes) break;
     }
+    return have;
+}
+
+/*
+ * Moves memory of kept spans to the end of a new span. *dirty: the bytes of memory that the span
+ * has then. False: addresses of the span were lost, and it is gone.
+ *
+ * Only whole pieces move. So the last piece of a source may be longer than the source, and the last
+ * piece that moves may reach beyond the new span: both are committed up to a multiple of 4 MiB. The
+ * memory beyond the new span is discarded. If that fails, the span becomes longer, so that its
+ * `bytes` still cover all memory in its segment.
+ */
+static bool fill_new(sy_memory *memory, sy_slab *span, size_t *dirty) {
+    size_t kept;
+    bool lost;
+    const size_t piece = piece_bytes(memory, &kept);
+    *dirty = 0;
+    if (!piece) return true;
+    const size_t fresh = fresh_bytes(span, kept, piece);
+    const size_t wanted = sy_round_up(span->bytes, piece) - fresh;
+    const size_t have = gather(memory, span, fresh, wanted, piece, &lost);
     const size_t end = fresh + have;
     if (lost) forget_lost(span, end);
     if (lost || !have) return !lost;
@@ -245,6 +266,75 @@ static bool gather(sy_memory *memory, sy_slab *span, size_t *dirty) {
         sy_os_discard((char *)span->start + span->bytes, end - span->bytes) != 0)
         span->bytes = end;
     *dirty = end < span->bytes ? have : span->bytes - fresh;
+    return true;
+}
+
+/*
+ * Moves memory of kept spans to a span that grows or that an object moves to: to the part from
+ * `from` to `to`, which holds no memory yet, its front first, since an object that grows fills its
+ * span from the front on. Whole pieces of the part get memory. False: addresses of the part were
+ * lost. The span keeps what is before `from`, cannot grow any more, and is not used again.
+ */
+static bool fill_grown(sy_memory *memory, sy_slab *span, size_t from, size_t to) {
+    size_t kept;
+    bool lost;
+    const size_t piece = piece_bytes(memory, &kept);
+    if (!piece) return true;
+    const size_t at = sy_round_up(from, piece), end = sy_round_down(to, piece);
+    size_t wanted = end > at ? end - at : 0;
+    if (wanted > kept) wanted = sy_round_down(kept, piece);
+    const size_t have = gather(memory, span, at, wanted, piece, &lost);
+    sy_pressure_note_return(have); /* it will be noted as growth, with the rest of the part */
+    if (!lost) return true;
+    span->bits[LOST] = 1;
+    span->bits[FRESH] = at + have;
+    return false;
+}
+
+bool sy_large_fill(sy_slab *span, size_t from) {
+    return fill_grown(sy_large_memory(span), span, from, span->bits[FRESH]);
+}
+
+/* ---- memory of kept spans for chunks ---- */
+
+bool sy_large_keeps(sy_memory *memory, size_t least) {
+    if (!memory->systems) return false;
+    sy_lock_acquire(&memory->large_lock);
+    const sy_slab *span = find_source(memory, least);
+    bool keeps = span && span->bytes >= least;
+    sy_lock_release(&memory->large_lock);
+    return keeps;
+}
+
+/* Of a span whose first 4 MiB were lent: keeps the rest, or gives its address space back if it has
+ * no memory. */
+static void keep_rest(sy_memory *memory, sy_slab *span) {
+    if (reserved_bytes(span) == SY_CHUNK_BYTES) {
+        sy_descriptor_give(span);
+        return;
+    }
+    span->start += SY_CHUNK_BYTES;
+    span->bits[RESERVED] -= SY_CHUNK_BYTES;
+    bool any = span->bytes > SY_CHUNK_BYTES;
+    if (any) span->bytes -= SY_CHUNK_BYTES;
+    if (any)
+        keep_span(memory, span);
+    else
+        give_address(memory, span);
+}
+
+bool sy_large_lend(sy_memory *memory, size_t least, uintptr_t *start, size_t *bytes, bool *pieces) {
+    sy_slab *span = memory->systems ? take_source(memory, least, least) : NULL;
+    if (!span) return false;
+    *start = span->start;
+    *bytes = span->bytes < SY_CHUNK_BYTES ? span->bytes : SY_CHUNK_BYTES;
+    *pieces = span->bits[MOVED];
+    if (reserved_bytes(span) > SY_CHUNK_BYTES &&
+        !sy_memory_split(memory, span->start, SY_CHUNK_BYTES)) {
+        keep_span(memory, span);
+        return false;
+    }
+    keep_rest(memory, span);
     return true;
 }
 
@@ -371,7 +461,7 @@ sy_slab *sy_large_take(sy_memory *memory, size_t bytes, size_t align, size_t roo
     bool grows = room > bytes;
     span->bits[AHEAD] = grows ? 0 : bytes_ahead(memory);
     size_t dirty = 0;
-    if (!grows && !gather(memory, span, &dirty)) /* nothing moves from now on */
+    if (!grows && !fill_new(memory, span, &dirty)) /* nothing moves from now on */
         return sy_large_take(memory, bytes, align, room, clean);
     *clean = span->bytes - dirty;
     sy_lock_acquire(&memory->large_lock);
@@ -495,12 +585,14 @@ bool sy_large_resize(sy_slab *span, size_t bytes) {
     if (bytes > (size_t)1 << (SY_ADDRESS_BITS - 1)) return false;
     bytes = sy_round_up(bytes, SY_UNIT_BYTES);
     if (bytes <= SY_RUN_UNITS_MAX * (size_t)SY_UNIT_BYTES) return false; /* it belongs in a chunk */
+    if (span->bits[LOST]) return false;
     if (!extend(memory, span, bytes)) return false;
     char *start = (char *)span->start;
     if (bytes < span->bytes) end_watch(span);
     if (bytes > span->bytes && commit_span(memory, span->start, bytes) != 0) return false;
     if (bytes < span->bytes && sy_memory_discard(memory, start + bytes, span->bytes - bytes) != 0)
         return true; /* the span keeps its length, so that `bytes` still covers all of its memory */
+    if (bytes > span->bytes && !fill_grown(memory, span, span->bytes, bytes)) return false;
     sy_lock_acquire(&memory->large_lock);
     memory->used_bytes += bytes - span->bytes;
     sy_lock_release(&memory->large_lock);
@@ -514,7 +606,8 @@ bool sy_large_release_kept(sy_memory *memory, size_t *bytes) {
     sy_lock_acquire(&memory->large_lock);
     sy_slab *spans = memory->kept;
     memory->kept = NULL;
-    memory->kept_count = memory->kept_bytes = 0;
+    memory->kept_bytes = 0;
+    memory->kept_count = 0;
     sy_lock_release(&memory->large_lock);
     while (spans) {
         sy_slab *span = spans;

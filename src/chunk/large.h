@@ -3,7 +3,8 @@
  * whole 4 MiB. The span fills the first part of the segment. It can grow into the rest of the
  * segment, and into free address space behind the segment.
  *
- * Some freed spans are kept with their memory for reuse, until a trim.
+ * Some freed spans are kept with their memory for reuse, until a trim. New spans take this memory,
+ * and so do chunks.
  *
  * Below: memory.h, map.h, headers.h, huge.h. Used by chunk.c alone.
  */
@@ -19,9 +20,18 @@ sy_memory *sy_large_memory(const sy_slab *span);
 /* As sy_run_back_ahead. */
 void sy_large_back_ahead(sy_slab *span);
 void sy_large_give(sy_slab *span);
+/* Before an object moves to a span: gives the part from the span's byte `from` on memory of kept
+ * spans, as far as it holds none. False: see sy_run_move, the target was lost. */
+bool sy_large_fill(sy_slab *span, size_t from);
 /* As sy_run_move, for two large spans. */
 bool sy_large_move(const sy_slab *from, sy_slab *to, size_t bytes);
 bool sy_large_resize(sy_slab *span, size_t bytes);
+/* Whether a kept span of the system's memory has at least `least` bytes. */
+bool sy_large_keeps(sy_memory *memory, size_t least);
+/* Takes the first 4 MiB of a segment whose kept span has at least `least` bytes, with their memory,
+ * for a chunk: a segment of their own. *bytes: of memory, from *start on; *pieces: it is several
+ * mappings. False: there is no such span, or no memory to split the segment. */
+bool sy_large_lend(sy_memory *memory, size_t least, uintptr_t *start, size_t *bytes, bool *pieces);
 /* Releases all kept spans. Returns whether one was released; *bytes: the memory that went back to
  * the system. */
 bool sy_large_release_kept(sy_memory *memory, size_t *bytes);

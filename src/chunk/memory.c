@@ -75,6 +75,10 @@ void sy_memory_shorten(const sy_memory *memory, uintptr_t start, size_t bytes, s
     sy_vmem_resize(memory->arena, start, bytes, less);
 }
 
+bool sy_memory_split(const sy_memory *memory, uintptr_t start, size_t first) {
+    return sy_vmem_split(memory->arena, start, first) == 0;
+}
+
 /* Near the most mappings that a process may have, the system refuses to commit a part of a mapping,
  * since this would make two of one. To commit the whole span makes none, and takes no memory
  * either. */

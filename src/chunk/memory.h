@@ -57,9 +57,10 @@ struct sy_memory {
 
     sy_lock large_lock;   /* guards the fields below */
     struct sy_slab *kept; /* large spans that were freed, for reuse; linked by next */
-    size_t kept_count, kept_bytes, used_count, used_bytes;
-    struct sy_slab *watched; /* the large span that is watched (large.c); NULL: none */
-    uintptr_t gauge;         /* the start of its gauge */
+    size_t kept_count, used_count, used_bytes;
+    _Atomic size_t kept_bytes; /* read without the lock, to see whether any are kept */
+    struct sy_slab *watched;   /* the large span that is watched (large.c); NULL: none */
+    uintptr_t gauge;           /* the start of its gauge */
     size_t gauge_bytes;
     bool watched_huge; /* it has huge pages before its gauge */
     bool dense;        /* whether the last span that was watched was written */
@@ -75,6 +76,10 @@ void sy_memory_give(const sy_memory *memory, uintptr_t start, size_t bytes);
 bool sy_memory_extend(const sy_memory *memory, uintptr_t start, size_t bytes, size_t more);
 /* Gives the end of the segment back: its first `less` bytes stay. */
 void sy_memory_shorten(const sy_memory *memory, uintptr_t start, size_t bytes, size_t less);
+
+/* Makes two segments of the one at `start`, the first of which has `first` bytes. False with
+ * ENOMEM: there is no memory for the arena's tag. */
+bool sy_memory_split(const sy_memory *memory, uintptr_t start, size_t first);
 
 /* Makes a part of a segment readable and writable; 0, or -1 with ENOMEM. */
 int sy_memory_commit(const sy_memory *memory, uintptr_t start, size_t bytes);

@@ -63,14 +63,6 @@ static void name_class(char *name, size_t size) {
     name[text.length] = 0;
 }
 
-/* Opens the client of mixed units, to which a free of any class may come. */
-static bool open_mixed(void) {
-    if (class_known(SY_CLASS_MIXED)) return true;
-    if (sy_mixed_open() != 0) return false;
-    atomic_store_explicit(&classes[SY_CLASS_MIXED], &sy_mixed, memory_order_release);
-    return true;
-}
-
 static sy_cache *open_locked(unsigned class_number) {
     char name[SY_CACHE_NAME_MAX + 1];
     size_t size = sy_class_size(class_number), align = size & (~size + 1);
@@ -80,8 +72,7 @@ static sy_cache *open_locked(unsigned class_number) {
     sy_cache *cache = place_class(class_number);
     if (sy_cache_is_open(cache)) return cache;
     memset(cache, 0, sizeof *cache);
-    if (!open_mixed() || sy_cache_open(cache, &config, class_number) != 0) return NULL;
-    return cache;
+    return sy_cache_open(cache, &config, class_number) == 0 ? cache : NULL;
 }
 
 /* The cache of a class, or NULL with ENOMEM. */
@@ -344,6 +335,7 @@ static void sy_free_in_class(void *object, unsigned class_number, size_t told) {
     sy_cpu_keep_frame();
     int error = errno;
     sy_cache *cache = class_known(class_number); /* NULL for class 0 */
+    if (class_number == SY_CLASS_MIXED) cache = &sy_mixed;
     if (cache)
         cache->kind->free(cache, object, told);
     else if (object)

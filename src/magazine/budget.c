@@ -14,19 +14,35 @@ enum {
     EASY_ITEMS = 64,        /* up to this capacity each exchange doubles it */
     EXCHANGES_MORE = 16,    /* exchanges of a slot before it may grow beyond that */
     LOADED_BYTES_MAX = 4 << 20, /* bytes of items up to which one thread's magazines may grow */
+    LARGE_ITEM = 16 << 10,      /* a larger item of the general heap waits in magazines */
+    LARGE_ITEM_SHARE = 2048,    /* if it is at most 1/2048 of the memory of all slabs */
 };
 
 enum {
     BUDGET_START = 256 << 10, /* first budget of a shard in bytes of items; at least one magazine */
     BUDGET_EASY = 4 << 20,    /* bytes to which any budget may grow, whatever the memory limit */
     MEMORY_SHARE = 8,         /* beyond that a shard may hold 1/8 of the process's memory limit */
-    MUCH_MEMORY = 4 << 20, /* of all clients' slabs: more than a processor's nearer caches have */
-    ORDERED_BYTES = 512,   /* where larger items lie makes no difference that can be measured */
-    BURST_SHARE = 4,       /* a burst leaves 1/4 of the budget in the shard, */
-    BURST_MOST = 16,       /* and flushes at most so many magazines */
+    MUCH_MEMORY = 4 << 20,   /* of all clients' slabs: more than a processor's nearer caches have */
+    ORDERED_BYTES = 512,     /* where larger items lie makes no difference that can be measured */
+    GROWTH_SHARE = 32,       /* while caches grow, a shard keeps 1/32 of the memory of all slabs, */
+    GROWTH_LEAST = 64 << 10, /* and at least so many bytes of items */
+    BURST_SHARE = 4,         /* a burst leaves 1/4 of the budget in the shard, */
+    BURST_MOST = 16,         /* and flushes at most so many magazines */
 };
 
+static _Atomic size_t slab_bytes; /* as sy_budget_note_memory was told last */
+
+void sy_budget_note_memory(size_t bytes) {
+    atomic_store_explicit(&slab_bytes, bytes, memory_order_relaxed);
+}
+
 /* ---- of a thread ---- */
+
+bool sy_capacity_may_begin(const sy_client *client) {
+    size_t bytes = client->config.item_bytes;
+    if (!client->config.ordered || bytes <= LARGE_ITEM) return true;
+    return bytes <= atomic_load_explicit(&slab_bytes, memory_order_relaxed) / LARGE_ITEM_SHARE;
+}
 
 static bool grant(sy_client *client, uint64_t items) {
     if (!client->config.loaded_items) return true;
@@ -154,14 +170,6 @@ static void reverse(sy_magazine *magazine) {
     }
 }
 
-static _Atomic bool much_memory;
-
-void sy_budget_note_memory(size_t bytes) {
-    bool much = bytes > MUCH_MEMORY;
-    if (atomic_load_explicit(&much_memory, memory_order_relaxed) != much)
-        atomic_store_explicit(&much_memory, much, memory_order_relaxed);
-}
-
 /*
  * Whether most items are no neighbours, nor next but one, of the items before them. If they waited
  * in the depot, the program would later get objects one after the other that lie apart, and would
@@ -183,8 +191,8 @@ static bool is_scattered(const sy_client *client, const sy_magazine *magazine) {
 /* Items that other CPUs take are not looked at: the depot is their shortest way. */
 static bool belongs_in_slabs(const sy_client *client, sy_depot_shard *shard,
                              const sy_magazine *magazine) {
-    return atomic_load_explicit(&much_memory, memory_order_relaxed) && client->config.ordered &&
-           client->config.item_bytes < ORDERED_BYTES &&
+    return atomic_load_explicit(&slab_bytes, memory_order_relaxed) > MUCH_MEMORY &&
+           client->config.ordered && client->config.item_bytes < ORDERED_BYTES &&
            !atomic_load_explicit(&shard->exported, memory_order_relaxed) &&
            is_scattered(client, magazine);
 }
@@ -285,12 +293,26 @@ sy_magazine *sy_budget_take_all(sy_client *client) { return sy_budget_take(clien
 
 /* ---- reaping ---- */
 
+/* The items that a shard may keep while caches grow. */
+static uint64_t growing_share(const sy_client *client) {
+    size_t bytes = atomic_load_explicit(&slab_bytes, memory_order_relaxed) / GROWTH_SHARE;
+    return (bytes > GROWTH_LEAST ? bytes : GROWTH_LEAST) / client->config.item_bytes;
+}
+
+/* So many items as full magazines, but not more than `most`. */
+static uint64_t whole_magazines(const sy_client *client, uint64_t items, uint64_t most) {
+    uint64_t each = client->config.magazine_items, whole = (items + each - 1) / each * each;
+    return whole < most ? whole : most;
+}
+
 void sy_budget_begin_reap(sy_client *client, bool forget) {
+    const uint64_t most = forget ? UINT32_MAX : growing_share(client);
     sy_depot_shard *shards = sy_depot_shards_of(client->number);
     for (unsigned i = 0; i < sy_depot_shard_count; i++) {
         uint64_t items = sy_depot_items(&shards[i]);
         uint64_t low = atomic_load_explicit(&shards[i].low, memory_order_relaxed);
         uint64_t surplus = low < items ? low : items;
+        if (items > most + surplus) surplus = whole_magazines(client, items - most, items);
         bool forgets = forget || surplus;
         if (forgets && atomic_load_explicit(&shards[i].refused, memory_order_relaxed))
             atomic_store_explicit(&shards[i].refused, 0, memory_order_relaxed);

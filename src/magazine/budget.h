@@ -35,6 +35,11 @@
  * slot's `limit` stays where it is. */
 bool sy_capacity_widen(sy_client *client, sy_thread *thread, sy_slot *slot, uint32_t want);
 
+/* Whether threads may have magazines of the client's items. A large object of the general heap that
+ * waits in a magazine, and the slab that it keeps from being empty, are much for a small program:
+ * there it goes to its slab at once, and the slab's units can serve other sizes. */
+bool sy_capacity_may_begin(const sy_client *client);
+
 /* Raises the slot's capacity, at an exchange, if the bounds allow it. */
 bool sy_capacity_grow(sy_client *client, sy_thread *thread, sy_slot *slot);
 
@@ -57,7 +62,8 @@ void sy_budget_put(const sy_client *client, sy_magazine *magazine, bool surplus)
 /*
  * Tells how much memory the slabs of all clients take. If it is more than a processor's nearer
  * caches have (4 MiB), the place of an item of fewer than 512 bytes matters more than the time of a
- * flush: then sy_budget_deposit refuses magazines whose items are scattered.
+ * flush: then sy_budget_deposit refuses magazines whose items are scattered. Whether large items
+ * wait in magazines, and what shards keep while caches grow, depend on it too.
  */
 void sy_budget_note_memory(size_t bytes);
 
@@ -88,6 +94,9 @@ sy_magazine *sy_budget_take(sy_client *client, unsigned most);
  * is true, it also forgets refused items, so that they no longer raise the budget. sy_budget_reap
  * takes magazines of the surplus, a chain of at most `most`; fewer: there are no more. Budgets
  * shrink by the items taken.
+ *
+ * While caches grow (`forget` is false), other sizes would take memory from the system while items
+ * wait here. So what a shard has beyond a 32nd of all slabs, and 64 KiB, is surplus too.
  */
 void sy_budget_begin_reap(sy_client *client, bool forget);
 sy_magazine *sy_budget_reap(sy_client *client, unsigned most);

@@ -66,7 +66,9 @@ SY_COLD void sy_slot_close_gap(sy_slot *slot) {
 
 /* Gives a slot its first magazine; false if there is none or the slot may hold nothing. */
 static bool open_slot(sy_client *client, sy_thread *thread, sy_slot *slot) {
-    if (!slot->capacity && !sy_capacity_grow(client, thread, slot)) return false;
+    bool begins = !slot->capacity;
+    if (begins && !(sy_capacity_may_begin(client) && sy_capacity_grow(client, thread, slot)))
+        return false;
     sy_magazine *magazine = sy_thread_take_empty(thread);
     if (!magazine) return false;
     slot->generation = atomic_load_explicit(&client->generation, memory_order_relaxed);

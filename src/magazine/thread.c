@@ -34,7 +34,7 @@ static sy_thread *free_records; /* guarded by lock */
 static unsigned record_count;   /* guarded by lock */
 static _Atomic bool park;       /* a thread has been parked; never false again */
 static void (*empty_slots)(sy_thread *thread);
-static void (*flush_returned)(sy_thread *thread);
+static void (*flush_at_end)(sy_thread *thread);
 
 void sy_threads_lock(void) { sy_lock_acquire(&lock); }
 
@@ -221,7 +221,7 @@ static void stop(void) {
 
 /* The thread's exit hook. Allocations and frees of destructors that run later use no magazines. */
 static void end_thread(void *record) {
-    flush_returned(record);
+    flush_at_end(record);
     stop();
     ended = true;
     give_record(record);
@@ -302,7 +302,7 @@ static void keep_variables_small(void) {
 
 void sy_threads_start(void (*empty)(sy_thread *thread), void (*flush)(sy_thread *thread)) {
     empty_slots = empty;
-    flush_returned = flush;
+    flush_at_end = flush;
     keep_variables_small();
 }
 

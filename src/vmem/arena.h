@@ -237,6 +237,9 @@ sy_boundary *sy_segment_carve(sy_vmem *arena, sy_boundary *free, uintptr_t value
 void sy_segment_free(sy_vmem *arena, sy_boundary *tag, sy_leavings *leavings);
 /* Moves the end of an allocated segment; false if there is no room behind. A tag is spare. */
 bool sy_segment_resize(sy_vmem *arena, sy_boundary *tag, size_t size, sy_leavings *leavings);
+/* Cuts an allocated segment in two allocated ones, the first of which has `size`, which is less
+ * than all of it. A tag is spare. */
+void sy_segment_split(sy_vmem *arena, sy_boundary *tag, size_t size);
 
 /* ---- fit.c ---- */
 
@@ -263,6 +266,10 @@ void sy_leavings_settle(sy_vmem *arena, sy_leavings *leavings);
 /* Serves a request from a free segment or from an imported span. If there is no room and `drain` is
  * set, it drains the quantum caches and tries again. The lock is not held. 0, or -1 with ENOMEM. */
 int sy_vmem_serve(sy_vmem *arena, const sy_request *request, uintptr_t *value, bool drain);
+/* Cuts the allocated segment that starts at the value in two, the first of which has `first` units.
+ * Each is freed by itself. `first` is a multiple of the quantum, and less than the segment has. 0,
+ * or -1 with ENOMEM: there is no memory for a tag, and nothing has changed. */
+int sy_vmem_split(sy_vmem *arena, uintptr_t value, size_t first);
 /* Raises the fault of freeing `size` at the value, where a segment of `found_size` (0: none) is. */
 void sy_vmem_fault(const sy_vmem *arena, uintptr_t value, size_t size, size_t found_size);
 /* Calls `visit` for each arena, with the list's lock held. */

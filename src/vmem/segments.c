@@ -211,3 +211,17 @@ bool sy_segment_resize(sy_vmem *arena, sy_boundary *tag, size_t size, sy_leaving
     SY_INVARIANT(segment_neighbours_agree(tag));
     return true;
 }
+
+/* The child of a fork may find the second segment linked and the first one still long. Recovery
+ * shortens the first one then. */
+void sy_segment_split(sy_vmem *arena, sy_boundary *tag, size_t size) {
+    sy_boundary *rest = sy_tag_take(arena, SY_TAG_ALLOCATED, tag->start + size, tag->size - size);
+    bool rotor = arena->rotor_tag == tag;
+    sy_tag_link(arena, rest, tag);
+    tag->size = size;
+    if (rotor) settle_rotor(arena, tag);
+    sy_table_insert(arena, rest);
+    arena->allocs++;
+    SY_INVARIANT(segment_neighbours_agree(tag));
+    SY_INVARIANT(segment_neighbours_agree(rest));
+}

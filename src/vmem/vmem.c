@@ -413,6 +413,15 @@ int sy_vmem_resize(sy_vmem *arena, uintptr_t value, size_t size, size_t new_size
     return done ? 0 : fail_with(ENOMEM);
 }
 
+int sy_vmem_split(sy_vmem *arena, uintptr_t value, size_t first) {
+    sy_lock_acquire(&arena->lock);
+    sy_table_ready(arena);
+    bool ready = sy_tags_ready(arena, 1);
+    if (ready) sy_segment_split(arena, sy_table_find(arena, value), first);
+    sy_lock_release(&arena->lock);
+    return ready ? 0 : -1;
+}
+
 /* ---- fork ---- */
 
 void sy_vmem_each(void (*visit)(sy_vmem *arena, void *arg), void *arg) {

@@ -49,7 +49,9 @@ void sy_caches_note_growth(size_t bytes) { (void)bytes; }
 size_t sy_slab_granule(const sy_slab *slab) { return (void)slab, MODEL_PAGE; }
 void sy_cache_append_slab(sy_cache *cache, sy_slab *slab) { cache->slabs = slab; }
 void sy_cache_remove_slab(sy_cache *cache, sy_slab *slab) { (void)slab, cache->slabs = NULL; }
-void sy_cache_unlink_slab(sy_cache *cache, sy_slab *slab) { (void)cache, slab->bin = SY_BIN_GONE; }
+void sy_bins_remove(sy_bins *bins, sy_slab *slab) { (void)bins, slab->bin = SY_BIN_NONE; }
+bool sy_start_lock(void) { return true; }
+void sy_start_unlock(void) {}
 void sy_plain_free(sy_cache *mixed, void *object, size_t told) {
     (void)mixed, (void)object, (void)told;
 }
@@ -57,6 +59,9 @@ size_t sy_client_alloc_loaded(sy_client *client, uintptr_t *items, size_t count)
     return (void)client, (void)items, (void)count, 0;
 }
 void sy_client_free(sy_client *client, uintptr_t item) { (void)client, (void)item; }
+bool sy_cache_admit(void *owner, size_t items) { return (void)owner, (void)items, true; }
+sy_client *sy_client_pin_next(unsigned after) { return (void)after, NULL; }
+void sy_client_unpin(sy_client *client) { (void)client; }
 int sy_client_open(sy_client *client, const sy_client_config *config) {
     return (void)client, (void)config, 0;
 }
@@ -79,17 +84,17 @@ enum { CLASS = 40, OTHER_CLASS = 41, SLOTS = 8, SLOT = SY_UNIT_BYTES / SLOTS };
 static const uintptr_t START = (uintptr_t)1 << 32;
 static sy_cache cache = {.class_number = CLASS}, other_cache = {.class_number = OTHER_CLASS};
 
-static void join(sy_cache *one, size_t slot, uint32_t slots) {
+static void open(sy_cache *one, size_t slot, uint32_t slots) {
     one->layout =
         (sy_layout){.slot = slot, .slab_bytes = SY_UNIT_BYTES, .slots = slots, .words = 1};
     sy_lock_init(&one->lock, SY_RANK_CACHE);
-    sy_mixed_join(one);
+    join(one);
 }
 
 /* A slab with two objects, at the first and the second slot. */
 static void begin(void) {
-    join(&cache, SLOT, SLOTS);
-    join(&other_cache, SLOT / 2, 2 * SLOTS);
+    open(&cache, SLOT, SLOTS);
+    open(&other_cache, SLOT / 2, 2 * SLOTS);
     the_unit = (sy_slab){.first = START, .start = START, .bytes = SY_UNIT_BYTES};
     the_unit.owner = &cache;
     the_unit.slots = SLOTS;
@@ -104,7 +109,7 @@ static uintptr_t object(unsigned slot) { return START + slot * SLOT; }
 
 static void convert_it(void) {
     sy_lock_acquire(&cache.lock);
-    the_unit.bin = SY_BIN_GONE;
+    the_unit.bin = SY_BIN_NONE;
     convert_slab(&cache, &the_unit, &table);
     sy_lock_release(&cache.lock);
 }

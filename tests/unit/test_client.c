@@ -14,6 +14,7 @@
 
 #include <slabyard/cache.h>
 
+#include "magazine/budget.h"
 #include "magazine/client.h"
 #include "magazine/depot.h"
 #include "magazine/store.h"
@@ -742,6 +743,28 @@ static void budgets_shrink_with_what_is_reaped(void **state) {
     sy_fake_reset();
 }
 
+/* A pass by growth leaves a shard a part of all memory, although all of its items are used. A pass
+ * by age leaves it all of them. */
+static void while_caches_grow_a_depot_keeps_a_share(void **state) {
+    (void)state;
+    const size_t share = (64 << 10) / PLAIN.item_bytes, mib = 1 << 20;
+    sy_fake_set_cpu(0);
+    struct bank *bank = open_bank(&the_bank, WORDS_MAX, PLAIN);
+    for (int i = 0; i < 6; i++) round_of(bank, 20000);
+    size_t had = in_depot(bank);
+    assert_true(had > 2 * share);
+    sy_budget_note_memory(32 * had * PLAIN.item_bytes);
+    assert_int_equal(reap(bank, false), 0);
+    assert_int_equal(in_depot(bank), had);
+    sy_budget_note_memory(mib);
+    round_of(bank, 20000);
+    assert_int_not_equal(reap(bank, false), 0);
+    assert_in_range(in_depot(bank), share - SY_MAGAZINE_ITEMS, share + SY_MAGAZINE_ITEMS);
+    sy_budget_note_memory(0);
+    close_bank(bank);
+    sy_fake_reset();
+}
+
 /* If items had to be reaped, those that the depot refused would have been too many, too. */
 static void what_is_reaped_takes_earlier_refusals_along(void **state) {
     (void)state;
@@ -1046,6 +1069,7 @@ int main(void) {
         cmocka_unit_test(what_waited_all_the_time_is_reaped),
         cmocka_unit_test(a_step_reaps_a_few_magazines),
         cmocka_unit_test(budgets_shrink_with_what_is_reaped),
+        cmocka_unit_test(while_caches_grow_a_depot_keeps_a_share),
         cmocka_unit_test(what_is_reaped_takes_earlier_refusals_along),
         cmocka_unit_test(a_drain_in_steps_takes_all),
         cmocka_unit_test(parked_threads_are_reaped_by_age),

@@ -100,6 +100,35 @@ static void a_thread_has_so_much_loaded_at_most(void **state) {
     assert_int_equal(atomic_load(&thread->loaded_bytes), before);
 }
 
+/* A large object of the general heap waits in magazines if it is a small part of all slabs. */
+static void large_items_wait_where_there_is_much_memory(void **state) {
+    (void)state;
+    const size_t mib = 1 << 20;
+    const struct {
+        size_t item, memory;
+        bool ordered, waits;
+    } cases[] = {
+        {16 << 10, 0, true, true},          {20 << 10, 39 * mib, true, false},
+        {20 << 10, 40 * mib, true, true},   {128 << 10, 255 * mib, true, false},
+        {128 << 10, 256 * mib, true, true}, {128 << 10, 0, false, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uintptr_t word;
+        struct bank *bank = open_bank(&the_bank, 10,
+                                      (sy_client_config){.item_bytes = cases[i].item,
+                                                         .magazine_items = 2,
+                                                         .ordered = cases[i].ordered});
+        sy_budget_note_memory(cases[i].memory);
+        must(sy_client_alloc(&bank->client, &word));
+        sy_client_free(&bank->client, word);
+        const sy_slot *slot = sy_thread_slot(sy_thread_self(), bank->client.number);
+        assert_int_equal(slot->loaded != NULL, cases[i].waits);
+        assert_int_equal(bank->lent, cases[i].waits ? 1 : 0);
+        sy_budget_note_memory(0);
+        close_bank(bank);
+    }
+}
+
 static bool admit_none(void *owner, size_t items) {
     (void)owner;
     return items == 0;
@@ -146,6 +175,7 @@ int main(void) {
         cmocka_unit_test(anothers_magazine_is_fetched_in_windows),
         cmocka_unit_test(one_magazine_is_reserved_of_what_is_one_way),
         cmocka_unit_test(a_thread_has_so_much_loaded_at_most),
+        cmocka_unit_test(large_items_wait_where_there_is_much_memory),
         cmocka_unit_test(who_may_hold_nothing_is_no_holder),
         cmocka_unit_test(all_that_was_granted_is_held),
     };

@@ -347,6 +347,7 @@ static void what_is_too_much_of_a_piece_goes(void **state) {
         assert_int_equal(used(), span->bytes);
         assert_int_equal(kept(), 16 * MIB - whole);
         size_t pages = span->bytes / 4096;
+        sy_large_trim(&sy_memory_main); /* else the part that it grows by gets kept memory */
         assert_true(sy_run_resize(span, 8 * MIB));
         assert_int_equal(count_pages(span, 1), pages);
         sy_run_give(span);
@@ -442,6 +443,126 @@ static void what_has_room_to_grow_gathers_nothing(void **state) {
     assert_true(clean);
     assert_int_equal(kept(), 30 * MIB);
     sy_run_give(span);
+    nothing_is_left();
+}
+
+/* ---- memory of kept spans moves to the part that a span grows by ---- */
+
+/* A span of 6 MiB, filled with 2, that has address space for 12 MiB, while 30 MiB are kept that are
+ * filled with 1. */
+static sy_slab *take_growing(void) {
+    bool clean;
+    sy_run_give(take_filled(30, 1));
+    sy_slab *span = sy_run_take(&sy_memory_main, 6 * MIB, 1, 12 * MIB, &clean);
+    must(span && clean && kept() == 30 * MIB);
+    memset((void *)span->start, 2, span->bytes);
+    return span;
+}
+
+static void what_a_span_grows_by_was_kept(void **state) {
+    (void)state;
+    if (!sy_os_can_move()) skip();
+    sy_slab *span = take_growing();
+    assert_true(sy_run_resize(span, 12 * MIB));
+    assert_int_equal(count_pages(span, 2), 6 * PAGES);
+    assert_int_equal(count_pages(span, 1), 6 * PAGES);
+    assert_int_equal(kept(), 24 * MIB);
+    assert_int_equal(used(), 12 * MIB);
+    sy_run_give(span);
+    nothing_is_left();
+}
+
+/* As many pieces as are kept go to the front of the part, which is written first. */
+static void what_is_kept_goes_to_the_front(void **state) {
+    (void)state;
+    size_t bytes = 0;
+    if (!sy_os_can_move()) skip();
+    sy_slab *span = take_growing();
+    while (kept() > 2 * MIB) must(sy_large_trim_step(&sy_memory_main, false, &bytes));
+    assert_true(sy_run_resize(span, 6 * MIB + SY_UNIT_BYTES)); /* less than a piece */
+    assert_int_equal(kept(), 2 * MIB);
+    assert_true(sy_run_resize(span, 12 * MIB));
+    assert_int_equal(kept(), 0);
+    assert_int_equal(count_pages(span, 1), 2 * PAGES);
+    assert_int_equal(*(char *)(span->start + 6 * MIB + 256 * 1024), 1);
+    assert_int_equal(*(char *)(span->start + 8 * MIB + 256 * 1024 - 4096), 1);
+    sy_run_give(span);
+    nothing_is_left();
+}
+
+/* The object's memory moves along. Behind it there is kept memory, and where the object is copied,
+ * all of the new place is. */
+static void what_moves_to_a_longer_span_has_kept_memory_behind_it(void **state) {
+    (void)state;
+    static const size_t sizes[] = {7, 3}; /* a large span, a run in a chunk */
+    if (!sy_os_can_move()) skip();
+    for (int i = 0; i < 2; i++) {
+        bool clean;
+        sy_slab *from = sy_run_take(&sy_memory_main, sizes[i] * MIB, 1, 0, &clean);
+        must(from != NULL);
+        memset((void *)from->start, 3, from->bytes);
+        sy_run_give(take_filled(30, 1));
+        sy_slab *to = sy_run_take(&sy_memory_main, 12 * MIB, 1, 14 * MIB, &clean);
+        must(to && clean && kept() == 30 * MIB);
+        assert_true(sy_run_move(from, to, sizes[i] * MIB));
+        assert_int_equal(count_pages(to, 3), sizes[i] * PAGES);
+        assert_int_equal(count_pages(to, 1), (12 - sizes[i]) * PAGES);
+        assert_int_equal(kept(), (30 - 12 + (i == 0 ? sizes[i] : 0)) * MIB);
+        sy_run_give(from);
+        sy_run_give(to);
+        nothing_is_left();
+    }
+}
+
+/* A span that took kept memory as it is has no part without memory. */
+static void what_was_kept_whole_gets_no_other_memory(void **state) {
+    (void)state;
+    bool clean;
+    if (!sy_os_can_move()) skip();
+    sy_slab *from = take_filled(7, 3), *other = take_filled(20, 2), *like = take_filled(12, 1);
+    sy_run_give(like);
+    sy_run_give(other);
+    sy_slab *to = sy_run_take(&sy_memory_main, 12 * MIB, 1, 14 * MIB, &clean);
+    assert_int_equal(count_pages(to, 1), 12 * PAGES);
+    assert_true(sy_run_move(from, to, 7 * MIB));
+    assert_int_equal(count_pages(to, 1), 5 * PAGES);
+    assert_int_equal(kept(), 20 * MIB);
+    sy_run_give(from);
+    sy_run_give(to);
+    nothing_is_left();
+}
+
+/* The object stays as it is. It does not grow here any more. Its memory goes back in the end. */
+static void a_span_that_loses_what_it_grows_by_keeps_the_rest(void **state) {
+    (void)state;
+    if (!sy_os_can_move()) skip();
+    sy_slab *span = take_growing();
+    uintptr_t start = span->start;
+    sy_fake_lose_move();
+    assert_false(sy_run_resize(span, 12 * MIB));
+    assert_int_equal(span->bytes, 6 * MIB);
+    assert_int_equal(used(), 6 * MIB);
+    assert_int_equal(count_pages(span, 2), 6 * PAGES);
+    assert_false(sy_run_resize(span, 7 * MIB));
+    assert_int_equal(kept(), 30 * MIB);
+    sy_run_give(span);
+    assert_int_equal(kept(), 30 * MIB);
+    assert_null(sy_slab_at(start));
+    nothing_is_left();
+}
+
+static void a_longer_span_that_loses_its_end_can_only_be_given_back(void **state) {
+    (void)state;
+    bool clean;
+    if (!sy_os_can_move()) skip();
+    sy_slab *from = take_filled(7, 3);
+    sy_run_give(take_filled(30, 1));
+    sy_slab *to = sy_run_take(&sy_memory_main, 12 * MIB, 1, 14 * MIB, &clean);
+    sy_fake_lose_move();
+    assert_false(sy_run_move(from, to, 7 * MIB));
+    assert_int_equal(count_pages(from, 3), 7 * PAGES);
+    sy_run_give(to);
+    sy_run_give(from);
     nothing_is_left();
 }
 
@@ -738,6 +859,12 @@ int main(void) {
         TEST(content_that_moved_to_a_lost_span_comes_back),
         TEST(what_does_not_move_is_copied),
         TEST(what_has_room_to_grow_gathers_nothing),
+        TEST(what_a_span_grows_by_was_kept),
+        TEST(what_is_kept_goes_to_the_front),
+        TEST(what_moves_to_a_longer_span_has_kept_memory_behind_it),
+        TEST(what_was_kept_whole_gets_no_other_memory),
+        TEST(a_span_that_loses_what_it_grows_by_keeps_the_rest),
+        TEST(a_longer_span_that_loses_its_end_can_only_be_given_back),
         TEST(pieces_become_one_mapping_in_the_end),
         TEST(a_source_of_pieces_becomes_one_mapping),
         TEST(blocks_of_all_sizes_live_in_the_same_memory),

@@ -77,6 +77,27 @@ static void a_slab_has_at_least_eight_slots(void **state) {
     assert_true(sy_layout_make(SY_SLAB_SLOT_MAX, 0, false, 0, 0).slots >= SY_SLAB_SLOTS_LEAST);
 }
 
+/* In a size class, large slots have slabs of a few units, an eighth of which is tail at most. */
+static void large_slots_of_a_class_have_short_slabs(void **state) {
+    (void)state;
+    for (size_t size = 1; size <= SY_SLAB_SLOT_MAX; size = next_size(size)) {
+        sy_layout layout = sy_layout_make(size, 0, false, 0, 0);
+        sy_layout class_layout = sy_layout_make_class(size, 0, 0, 0);
+        assert_int_equal(class_layout.slot, layout.slot);
+        assert_true(class_layout.slab_bytes <= layout.slab_bytes);
+        if (layout.slot <= SY_SHORT_SLOT) {
+            assert_int_equal(class_layout.slab_bytes, layout.slab_bytes);
+            assert_int_equal(class_layout.slots, layout.slots);
+        } else {
+            assert_true(class_layout.slots >= SY_SHORT_SLOTS_LEAST);
+            assert_true(tail_of(&class_layout) * 8 <= class_layout.slab_bytes);
+        }
+    }
+    sy_layout largest = sy_layout_make_class(SY_SLAB_SLOT_MAX, 0, 0, 0);
+    assert_int_equal(largest.slots, 2);
+    assert_int_equal(tail_of(&largest), 0);
+}
+
 static void powers_of_two_pack_without_loss(void **state) {
     (void)state;
     for (size_t size = 8; size <= SY_SLAB_SLOT_MAX; size *= 2) {
@@ -149,6 +170,7 @@ int main(void) {
         cmocka_unit_test(slots_and_colours_fit_in_the_slab),
         cmocka_unit_test(small_objects_leave_less_than_two_percent_of_tail),
         cmocka_unit_test(a_slab_has_at_least_eight_slots),
+        cmocka_unit_test(large_slots_of_a_class_have_short_slabs),
         cmocka_unit_test(powers_of_two_pack_without_loss),
         cmocka_unit_test(large_objects_are_alone),
         cmocka_unit_test(colour_buys_a_second_colour_for_every_size),

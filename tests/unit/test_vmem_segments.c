@@ -16,6 +16,7 @@
 #include "os/fake.h"
 #include "support/arenas.h"
 #include "support/child.h"
+#include "vmem/arena.h"
 
 /* ---- alloc ---- */
 
@@ -578,6 +579,65 @@ static void what_was_resized_is_freed_with_its_new_size(void **state) {
     end(arena);
 }
 
+/* ---- split: for the engine's arenas ---- */
+
+static void the_parts_of_a_segment_are_freed_each_by_itself(void **state) {
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        sy_vmem *arena = make((sy_vmem_config){.base = 100, .size = 100});
+        get_at(arena, 110, 30);
+        assert_int_equal(sy_vmem_split(arena, 110, 12), 0);
+        assert_int_equal(sy_vmem_verify(arena), 0);
+        SHOWS(arena, BOTH, {SY_VMEM_FREE, 100, 10}, {SY_VMEM_ALLOCATED, 110, 12},
+              {SY_VMEM_ALLOCATED, 122, 18}, {SY_VMEM_FREE, 140, 60});
+        assert_int_equal(stats_of(arena).allocated, 30);
+        give(arena, first ? 110 : 122, first ? 12 : 18);
+        assert_int_equal(sy_vmem_verify(arena), 0);
+        give(arena, first ? 122 : 110, first ? 18 : 12);
+        SHOWS(arena, BOTH, {SY_VMEM_FREE, 100, 100});
+        end(arena);
+    }
+}
+
+/* Next fit goes on behind the value that it gave last, which lies in the second part now. */
+static void next_fit_goes_on_behind_the_parts(void **state) {
+    (void)state;
+    sy_vmem *arena = make((sy_vmem_config){.size = 100});
+    assert_int_equal(get_by(arena, 30, SY_VMEM_NEXT), 0);
+    assert_int_equal(sy_vmem_split(arena, 0, 12), 0);
+    give(arena, 0, 12);
+    assert_int_equal(get_by(arena, 5, SY_VMEM_NEXT), 30);
+    give(arena, 30, 5);
+    give(arena, 12, 18);
+    end(arena);
+}
+
+/* A tag of the second part needs memory now and then. */
+static void without_memory_a_segment_stays_whole(void **state) {
+    (void)state;
+    enum { SEGMENTS = 3000, SIZE = 2 };
+    sy_vmem *arena = make((sy_vmem_config){.size = SEGMENTS * SIZE});
+    size_t split = 0, refused = 0;
+    for (size_t i = 0; i < SEGMENTS; i++) get_at(arena, i * SIZE, SIZE);
+    sy_fake_fail_from(SY_FAKE_ANY, 1);
+    for (size_t i = 0; i < SEGMENTS && !refused; i++) {
+        errno = 0;
+        if (sy_vmem_split(arena, i * SIZE, 1) == 0)
+            split++;
+        else
+            refused++;
+        if (refused) assert_int_equal(errno, ENOMEM);
+    }
+    sy_fake_reset();
+    assert_int_equal(refused, 1);
+    assert_int_equal(sy_vmem_verify(arena), 0);
+    for (size_t i = 0; i < SEGMENTS; i++) {
+        give(arena, i * SIZE, i < split ? 1 : SIZE);
+        if (i < split) give(arena, i * SIZE + 1, 1);
+    }
+    end(arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(zero_is_a_value),
@@ -618,6 +678,9 @@ int main(void) {
         TEST(resize_refuses_no_size_and_overflow),
         TEST(resize_tells_what_free_tells),
         TEST(what_was_resized_is_freed_with_its_new_size),
+        TEST(the_parts_of_a_segment_are_freed_each_by_itself),
+        TEST(next_fit_goes_on_behind_the_parts),
+        TEST(without_memory_a_segment_stays_whole),
     };
     return cmocka_run_group_tests_name("vmem_segments", tests, NULL, NULL);
 }
