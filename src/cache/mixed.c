@@ -105,7 +105,7 @@ static SY_TLS sy_own own_aside;
 
 static inline sy_cache *joined_with(unsigned grains) {
     if (grains > GRAINS_MAX) return NULL;
-    unsigned place = atomic_load_explicit(&mixing.place_of[grains], memory_order_relaxed);
+    unsigned place = atomic_load_explicit(&mixing.place_of[grains], memory_order_acquire);
     return place ? mixing.joined[place - 1] : NULL;
 }
 
@@ -125,9 +125,8 @@ static void join(sy_cache *cache) {
     if (!can) return;
     mixing.joined[count] = cache;
     atomic_store_explicit(&mixing.joined_count, count + 1, memory_order_release);
-    /* Who has an object of the cache knows that it takes part. */
     atomic_store_explicit(&mixing.place_of[layout->slot / SY_GRAIN], (uint8_t)(count + 1),
-                          memory_order_relaxed);
+                          memory_order_release);
 }
 
 /* The caches that are open when the first of them might need it have not joined yet. */
@@ -138,7 +137,7 @@ void sy_mixed_join(sy_cache *cache) {
 /* ---- bits ---- */
 
 static inline sy_pieces *pieces_of(const sy_slab *unit) {
-    return __atomic_load_n(&unit->pieces, __ATOMIC_RELAXED);
+    return __atomic_load_n(&unit->pieces, __ATOMIC_ACQUIRE);
 }
 
 static inline unsigned grain_of(uintptr_t address) {
@@ -581,7 +580,7 @@ static void convert_slab(sy_cache *cache, sy_slab *slab, sy_pieces *pieces) {
     cache->out -= out;
     mixing.of[place_in(cache)].objects += out;
     __atomic_store_n(&slab->owner, (void *)&sy_mixed, __ATOMIC_RELAXED);
-    __atomic_store_n(&slab->pieces, pieces, __ATOMIC_RELAXED);
+    __atomic_store_n(&slab->pieces, pieces, __ATOMIC_RELEASE);
     sy_fork_order();
     slab->slots = 0;
     sy_fork_order();

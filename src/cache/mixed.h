@@ -63,7 +63,7 @@ extern SY_HIDDEN sy_cache sy_mixed;
 extern SY_HIDDEN size_t sy_mixed_least;
 
 static inline bool sy_is_mixed(const sy_slab *run) {
-    return run && __atomic_load_n(&run->owner, __ATOMIC_RELAXED) == (const void *)&sy_mixed;
+    return run && sy_slab_owner(run) == (const void *)&sy_mixed;
 }
 
 /* Lets a cache of a size class take part, if it can. Its lock is not held; the start's is. */

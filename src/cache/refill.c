@@ -227,7 +227,7 @@ typedef struct sy_flush {
 sy_fault sy_cache_fault(const sy_cache *cache, sy_fault_kind kind, uintptr_t address,
                         const sy_slab *slab) {
     const sy_cache *guarding = slab ? NULL : sy_guarded_cache((void *)address);
-    const sy_cache *found = slab ? slab->owner : guarding;
+    const sy_cache *found = slab ? sy_slab_owner(slab) : guarding;
     if (guarding) kind = SY_FAULT_WRONG_CACHE;
     if (kind == SY_FAULT_WRONG_CACHE && found && found->class_number && cache->class_number)
         kind = SY_FAULT_WRONG_SIZE;
@@ -285,7 +285,7 @@ static inline void leave_slab(sy_flush *flush, sy_slab *slab, uint32_t added) {
 
 SY_COLD sy_fault_kind sy_cache_fault_outside(const sy_cache *cache, const sy_slab *slab) {
     if (!slab) return SY_FAULT_FOREIGN_POINTER;
-    bool released = slab->owner == cache || (!slab->owner && !slab->first);
+    bool released = sy_slab_owner(slab) == cache || (!sy_slab_owner(slab) && !slab->first);
     return released ? SY_FAULT_DOUBLE_FREE : SY_FAULT_WRONG_CACHE;
 }
 

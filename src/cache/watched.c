@@ -34,7 +34,7 @@ static sy_record *record_of(const sy_cache *cache, const void *object) {
  * describes what freeing the address would be. */
 static sy_record *find_record(const sy_cache *cache, uintptr_t address, sy_fault *fault) {
     const sy_slab *slab = sy_slab_at(address);
-    if (!slab || slab->owner != cache) {
+    if (!slab || sy_slab_owner(slab) != cache) {
         *fault = sy_cache_fault(cache, sy_cache_fault_outside(cache, slab), address, slab);
         return NULL;
     }
@@ -78,8 +78,8 @@ void sy_watched_describe(sy_fault *fault) {
     if (foreign && sy_run_ended_at((uintptr_t)fault->address)) fault->kind = SY_FAULT_DOUBLE_FREE;
     if (sy_guard_owns((uintptr_t)fault->address))
         describe_guarded(fault);
-    else if (run && run->owner)
-        describe_slot(run->owner, run, fault);
+    else if (run && sy_slab_owner(run))
+        describe_slot(sy_slab_owner(run), run, fault);
     else if (run && run->first)
         fault->object = (void *)run->first;
     if (fault->object) fault->offset = (const char *)fault->address - (const char *)fault->object;
@@ -465,7 +465,7 @@ int sy_cache_history(sy_cache *cache, int (*visit)(void *arg, const sy_operation
  * that is not Slabyard's: then nothing is added. */
 static void explain_address(uintptr_t address) {
     const sy_slab *slab = sy_slab_at(address);
-    const sy_cache *cache = slab ? slab->owner : NULL;
+    const sy_cache *cache = slab ? sy_slab_owner(slab) : NULL;
     if (!cache || !(cache->flags & SY_TOLD)) return;
     const sy_layout *layout = &cache->layout;
     size_t index = (address - (slab->first - layout->zone)) / layout->slot;

@@ -12,7 +12,7 @@
 
 void sy_cache_wipe(const sy_cache *cache, void *object) {
     const sy_slab *slab = sy_slab_at((uintptr_t)object);
-    bool own = slab && slab->owner == cache &&
+    bool own = slab && sy_slab_owner(slab) == cache &&
                sy_slab_index(slab, &cache->layout, (uintptr_t)object) != UINT32_MAX;
     if (own) memset(object, 0, cache->size);
 }

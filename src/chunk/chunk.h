@@ -156,6 +156,11 @@ static inline sy_slab *sy_slab_at(uintptr_t address) {
     return first ? &chunk->slabs[first - 1] : NULL;
 }
 
+/* The owner of a run, also while another thread may make it a mixed unit (cache/mixed.h). */
+static inline void *sy_slab_owner(const sy_slab *run) {
+    return __atomic_load_n(&run->owner, __ATOMIC_RELAXED);
+}
+
 /* Returns the memory of free units, and of large spans kept for reuse, to the system. Returns the
  * bytes. */
 size_t sy_chunk_trim(sy_memory *memory);

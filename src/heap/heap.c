@@ -102,7 +102,7 @@ static sy_cache *cache_of_class(unsigned class_number) {
 /* The span that begins at `object`, or NULL. */
 static sy_slab *span_of(const void *object) {
     sy_slab *slab = sy_slab_at((uintptr_t)object);
-    return slab && !slab->owner && slab->first == (uintptr_t)object ? slab : NULL;
+    return slab && !sy_slab_owner(slab) && slab->first == (uintptr_t)object ? slab : NULL;
 }
 
 static void *span_alloc(size_t size, size_t align, size_t room, bool *clean) {
@@ -315,7 +315,7 @@ static void free_unclassed(void *object, size_t told) {
         return;
     }
     sy_slab *slab = sy_slab_at((uintptr_t)object);
-    const sy_cache *cache = slab ? slab->owner : NULL;
+    const sy_cache *cache = slab ? sy_slab_owner(slab) : NULL;
     if (!slab && free_block(object, told)) return;
     if (!slab)
         raise_fault(SY_FAULT_FOREIGN_POINTER, object, NULL);
@@ -373,7 +373,7 @@ SY_COLD void sy_free_misaligned(void *object) {
 /* The cache of a checked object of exactly this size, or NULL. */
 static const sy_cache *checked_with_size(const void *object, size_t size) {
     const sy_slab *slab = sy_slab_at((uintptr_t)object);
-    const sy_cache *cache = slab ? slab->owner : NULL;
+    const sy_cache *cache = slab ? sy_slab_owner(slab) : NULL;
     size_t bytes;
     if (!cache || !is_own_class(cache) || !sy_cache_checks(cache)) return NULL;
     return cache->kind->find(cache, object, &bytes) && bytes == size ? cache : NULL;
@@ -442,7 +442,7 @@ void sy_free_aligned_sized(void *object, size_t align, size_t size) {
 static const sy_cache *checking(const void *object) {
     size_t size;
     const sy_slab *slab = sy_slab_at((uintptr_t)object);
-    const sy_cache *cache = slab ? slab->owner : sy_guarded_cache(object);
+    const sy_cache *cache = slab ? sy_slab_owner(slab) : sy_guarded_cache(object);
     if (!slab && !cache) cache = sy_passed_owner(object, &size);
     return cache && is_own_class(cache) && (!slab || sy_cache_checks(cache)) ? cache : NULL;
 }

@@ -251,7 +251,7 @@ static sy_cache *cache_at(const sy_heap *heap, const void *object, sy_fault_kind
                           const char **found) {
     size_t size;
     const sy_slab *slab = sy_slab_at((uintptr_t)object);
-    sy_cache *cache = slab ? slab->owner : sy_guarded_cache(object);
+    sy_cache *cache = slab ? sy_slab_owner(slab) : sy_guarded_cache(object);
     if (!slab && !cache) cache = sy_passed_owner(object, &size);
     *found = NULL;
     if (SY_UNLIKELY(!cache || cache->quota != &heap->quota)) {
