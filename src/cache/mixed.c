@@ -1013,7 +1013,7 @@ size_t sy_mixed_verify(void) {
         grains += unit->free_count;
         if (valid) sy_mixed_each(unit, 0, UINTPTR_MAX, count_by_place, objects);
     }
-    unsigned count = atomic_load_explicit(&mixing.joined_count, memory_order_acquire);
+    unsigned count = atomic_load_explicit(&mixing.joined_count, memory_order_relaxed);
     for (unsigned i = 0; i < count; i++) wrong += mixing.of[i].objects != objects[i];
     wrong += units != sy_mixed.slab_count || grains != mixing.hole_grains;
     sy_lock_release(&sy_mixed.lock);

@@ -15,6 +15,7 @@ static pthread_barrier_t barrier;
 
 static void *work(void *number) {
     int thread = (int)(intptr_t)number;
+    void *first = malloc(1); /* the thread's first and last operations surround those of all */
     pthread_barrier_wait(&barrier);
     for (int round = 0; round < ROUNDS; round++) {
         size_t size = (size_t)(1 + (thread * 31 + round * 7) % 900);
@@ -24,6 +25,8 @@ static void *work(void *number) {
         free(__atomic_exchange_n(&given[thread], NULL, __ATOMIC_ACQ_REL));
         if (round % 16 == 0) sched_yield();
     }
+    pthread_barrier_wait(&barrier);
+    free(first);
     return NULL;
 }
 
