@@ -24,8 +24,8 @@ typedef struct sy_cache_stats {
     unsigned magazine_items; /* most objects that a magazine of the cache holds */
 
     /* Objects: slots + guarded == in_use + in_depot + in_loaded + in_quarantine + free + retired */
-    size_t slots;         /* in all slabs */
-    size_t in_use;        /* held by the program */
+    size_t slots;         /* in all slabs; of a size class, also objects between those of others */
+    size_t in_use;        /* held by the program; of the latter, also some that it has just freed */
     size_t in_depot;      /* free, in magazines in the depot */
     size_t in_loaded;     /* free, in magazines of threads */
     size_t guarded;       /* of in_use: on pages of their own, in no slab (checks.h) */
@@ -38,7 +38,7 @@ typedef struct sy_cache_stats {
     size_t slabs, full, partial, empty;
 
     /* Bytes: mapped == slots * slot_size + tail. */
-    size_t mapped;     /* bytes of slabs */
+    size_t mapped;     /* bytes of slabs, and of objects between those of other size classes */
     size_t tail;       /* of slabs: too small for a slot, or used for colouring */
     size_t waste;      /* tail, and the bytes by which slots exceed objects */
     size_t discarded;  /* of mapped: returned to the OS by a trim and not touched since */

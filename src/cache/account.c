@@ -13,7 +13,7 @@
 
 #include "base/bits.h"
 #include "base/text.h"
-#include "cache/cache.h"
+#include "cache/mixed.h"
 #include "magazine/client.h"
 #include "os/os.h"
 #include "os/pages.h"
@@ -219,10 +219,12 @@ static void write_totals(output *to, const account *all) {
     sy_stats stats;
     sy_get_stats(&stats);
     size_t beside = stats.magazines + stats.side;
-    size_t untouched = stats.units_clean + all->untouched;
+    sy_mixed_bytes mixed = sy_mixed_count();
+    size_t untouched = stats.units_clean + all->untouched + mixed.discarded;
     size_t touched = stats.mapped > untouched ? stats.mapped - untouched : 0;
     write_total(to, "mapped for objects", stats.mapped, "");
     write_total(to, "  slabs of caches", stats.slabs, "");
+    if (mixed.all) write_total(to, "    holes between objects", mixed.holes, "  (for any size)");
     write_total(to, "  large objects", stats.spans, "");
     write_total(to, "  free, for any of these", stats.units_free, "");
     write_total(to, "  headers", stats.chunk_headers, "");

@@ -83,8 +83,9 @@ int sy_cache_get_stats(const sy_cache *cache_, sy_cache_stats *stats) {
     sy_lock_release(&cache->lock);
 
     stats->partial = stats->slabs - stats->empty - stats->full;
-    stats->slots = stats->slabs * layout->slots;
-    stats->free = stats->slots - out;
+    stats->slots = stats->slabs * layout->slots + mixed;
+    stats->mapped += mixed * layout->slot;
+    stats->free = stats->slots - out - mixed;
     stats->tail = stats->mapped - stats->slots * layout->slot;
     stats->waste = stats->tail + stats->slots * (layout->slot - cache->size);
     stats->retired = atomic_load_explicit(&cache->retired, memory_order_relaxed);
@@ -121,9 +122,7 @@ void sy_get_stats(sy_stats *stats) {
         if (cache) stats->slabs += sy_cache_slab_bytes(cache);
         sy_client_unpin(client);
     }
-    size_t mixed, holes;
-    sy_mixed_count(&mixed, &holes);
-    stats->slabs += mixed;
+    stats->slabs += sy_mixed_count().all;
     sy_chunk_stats chunks = sy_chunk_count();
     stats->chunks = chunks.chunks;
     stats->mapped = chunks.chunks * SY_CHUNK_BYTES + chunks.large_bytes + chunks.large_kept;

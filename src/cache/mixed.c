@@ -109,7 +109,7 @@ static inline sy_cache *joined_with(unsigned grains) {
     return place ? mixing.joined[place - 1] : NULL;
 }
 
-/* The place in `joined` and `counts` of a cache that takes part. */
+/* The place of a cache that takes part, in `joined` and `of`. */
 static inline unsigned place_in(const sy_cache *cache) {
     size_t grains = cache->layout.slot / SY_GRAIN;
     return atomic_load_explicit(&mixing.place_of[grains], memory_order_relaxed) - 1u;
@@ -595,9 +595,9 @@ static void convert_slab(sy_cache *cache, sy_slab *slab, sy_pieces *pieces) {
     mixing.noted_grains += SY_UNIT_GRAINS - slab->free_count;
     insert(slab);
     SY_INVARIANT(unit_is_valid(slab));
-    sy_lock_release(&sy_mixed.lock);
     atomic_thread_fence(memory_order_release); /* who finds the class finds the pieces */
     sy_map_set_class(slab->start, 1, SY_CLASS_MIXED);
+    sy_lock_release(&sy_mixed.lock);
 }
 
 /* Converts a slab, if that is worth while and possible. */
@@ -757,7 +757,7 @@ static inline bool put(const sy_cache *of, uintptr_t address) {
     if (SY_UNLIKELY(!sy_is_mixed(unit) || !find_out(unit, unit->pieces, address, &grain, &end)))
         return false;
     sy_cache *cache = joined_with(end - grain);
-    if (SY_UNLIKELY(of && of != cache)) return false;
+    if (SY_UNLIKELY(!cache || (of && of != cache))) return false;
     mixing.of[place_in(cache)].objects--;
     make_hole(unit, unit->pieces, grain, end);
     SY_INVARIANT(unit_is_valid(unit));
@@ -772,7 +772,7 @@ static sy_slab *take_emptied(void) {
 }
 
 size_t sy_mixed_put(const sy_cache *cache, const uintptr_t *items, sy_flush_item *list,
-                    size_t count, sy_slab **empty) {
+                    size_t count, _Atomic uint32_t *held, sy_slab **empty) {
     size_t refused = 0;
     sy_lock_acquire(&sy_mixed.lock);
     for (size_t i = 0; i < count; i++) {
@@ -780,6 +780,7 @@ size_t sy_mixed_put(const sy_cache *cache, const uintptr_t *items, sy_flush_item
         if (SY_LIKELY(put(cache, address))) continue;
         list[refused++] = (sy_flush_item){list[i].index, (uint8_t)fault_at(address)};
     }
+    if (held) atomic_store_explicit(held, 0, memory_order_relaxed);
     *empty = take_emptied();
     note_shrinking();
     sy_lock_release(&sy_mixed.lock);
@@ -823,24 +824,17 @@ static SY_COLD void raise_faults(const uintptr_t *items, const sy_flush_item *li
 
 static void flush(void *owner, uintptr_t *items, size_t count, _Atomic uint32_t *held) {
     (void)owner;
-    sy_flush_item refused[SY_MAGAZINE_ITEMS];
-    size_t faults = 0;
+    sy_flush_item list[SY_MAGAZINE_ITEMS];
+    sy_slab *empty;
     for (size_t i = 0; i < count; i++) {
         const sy_slab *unit = sy_slab_at(items[i]);
         if (sy_is_mixed(unit)) sy_mixed_prefetch(unit, items[i]);
+        list[i] = (sy_flush_item){.index = (uint8_t)i};
     }
-    sy_lock_acquire(&sy_mixed.lock);
-    for (size_t i = 0; i < count; i++) {
-        if (SY_LIKELY(put(NULL, items[i]))) continue;
-        refused[faults++] = (sy_flush_item){(uint8_t)i, (uint8_t)fault_at(items[i])};
-    }
-    if (held) atomic_store_explicit(held, 0, memory_order_relaxed);
-    sy_slab *empty = take_emptied();
-    note_shrinking();
-    sy_lock_release(&sy_mixed.lock);
+    size_t faults = sy_mixed_put(NULL, items, list, count, held, &empty);
     sy_mixed_release(empty);
     sy_drained_end();
-    if (SY_UNLIKELY(faults)) raise_faults(items, refused, faults);
+    if (SY_UNLIKELY(faults)) raise_faults(items, list, faults);
 }
 
 static size_t refill_nothing(void *owner, uintptr_t *items, size_t count) {
@@ -861,15 +855,23 @@ static bool open_all(void) {
         .returns = true,
         .number = SY_CLASS_MIXED,
     };
-    sy_client *client;
     if (sy_client_open(&sy_mixed.client, &config) != 0) return false;
-    for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
-        number = client->number;
+    for (unsigned number = 0; number < SY_CLASS_MIXED;) { /* classes only: they are never closed */
+        sy_client *client = sy_client_pin_next(number);
         sy_cache *cache = sy_cache_of_client(client);
         if (cache) join(cache);
+        number = client->number;
         sy_client_unpin(client);
     }
     return true;
+}
+
+/* In the child of a fork: undoes what another thread had begun. */
+static void close_all(void) {
+    if (sy_mixed.client.number) sy_client_forget(&sy_mixed.client);
+    sy_mixed.client.number = 0;
+    memset(mixing.place_of, 0, sizeof mixing.place_of);
+    mixing.joined_count = 0;
 }
 
 /* Opens the client and lets the caches join, once; false: not now. No lock is held. */
@@ -989,11 +991,15 @@ size_t sy_mixed_objects(const sy_cache *cache) {
     return objects;
 }
 
-void sy_mixed_count(size_t *bytes, size_t *hole_bytes) {
+sy_mixed_bytes sy_mixed_count(void) {
+    sy_mixed_bytes bytes = {0};
     sy_lock_acquire(&sy_mixed.lock);
-    *bytes = sy_mixed.slab_count * SY_UNIT_BYTES;
-    *hole_bytes = mixing.hole_grains * SY_GRAIN;
+    bytes.all = sy_mixed.slab_count * SY_UNIT_BYTES;
+    bytes.holes = mixing.hole_grains * SY_GRAIN;
+    for (const sy_slab *unit = sy_mixed.slabs; unit; unit = unit->next)
+        bytes.discarded += sy_count_bits(unit->holes) * sy_slab_granule(unit);
     sy_lock_release(&sy_mixed.lock);
+    return bytes;
 }
 
 static void count_by_place(void *tally, uintptr_t object, size_t bytes) {
@@ -1102,6 +1108,7 @@ static void make_anew(void) {
 
 /* Units that another thread had aside are found by refills again, or released. */
 static void recover(void) {
+    if (!atomic_load_explicit(&ready, memory_order_relaxed)) close_all();
     if (mixing.torn) make_anew();
     for (sy_slab *unit = sy_mixed.slabs, *next; unit; unit = next) {
         next = unit->next;

@@ -22,9 +22,9 @@
  *     begins   1 . . . 1 . . . . . . 1 . . .
  *     out      1 . . . . . . . . . . 1 . . .        object, hole, object
  *
- * In the map of classes these units have the number SY_CLASS_MIXED. Its loaded slot is shut, so a
- * free takes the slow path, where sy_mixed_size leads to the object's class. From there on the
- * object takes the way of all objects of this class: magazine, depot, flush.
+ * In the map of classes these units have the number SY_CLASS_MIXED, which is that of a client. So a
+ * free puts the object into a magazine of this client, whatever its class is, and a flush puts it
+ * back into its hole. Nothing is allocated from the client.
  *
  * Only caches without flags whose slabs have one unit take part: not those that a program creates,
  * nor those of separate heaps, nor any with checks.
@@ -52,7 +52,7 @@ enum {
     SY_MIXED_SIZE_MAX = SY_UNIT_BYTES / SY_SLAB_SLOTS_LEAST, /* bytes of an object, at most */
 };
 
-_Static_assert((int)SY_CLASS_MIXED < (int)SY_CLIENT_DEMANDED, "its loaded slot is shut");
+_Static_assert((int)SY_CLASS_MIXED < (int)SY_CLIENT_DEMANDED, "no other client gets the number");
 
 /* The owner of mixed units: a cache without slots, because code that finds the owner of a run
  * expects a cache. Its slabs are the mixed units. */
@@ -93,11 +93,12 @@ static inline void sy_mixed_prefetch(const sy_slab *unit, uintptr_t address) {
     __builtin_prefetch((const char *)unit->pieces + (address % SY_UNIT_BYTES >> 10 << 4), 1);
 }
 
-/* Puts the listed items back into their holes. Returns how many are refused, because no object of
- * the cache begins there: the list begins with these then, and their faults. *empty: a list of
- * units that have no object any more, to be released without locks. The cache's lock is held. */
+/* Puts the listed items of a magazine back into their holes. Returns how many are refused, because
+ * no object of the cache (NULL: of any) begins there: the list begins with these then, and their
+ * faults. `held`: as in a client's flush. *empty: a list of units that have no object any more, to
+ * be released without locks. */
 size_t sy_mixed_put(const sy_cache *cache, const uintptr_t *items, sy_flush_item *list,
-                    size_t count, sy_slab **empty);
+                    size_t count, _Atomic uint32_t *held, sy_slab **empty);
 void sy_mixed_release(sy_slab *units);
 
 /* A step of a trim, as sy_cache_trim_step: discards pages that lie in holes. */
@@ -108,14 +109,17 @@ bool sy_mixed_trim_step(size_t *left, bool aged, size_t *bytes);
 void sy_mixed_each(const sy_slab *unit, uintptr_t start, uintptr_t end,
                    void (*visit)(void *arg, uintptr_t object, size_t bytes), void *arg);
 
-/* Objects of the cache in mixed units, live or in magazines. */
+/* Objects of the cache in mixed units, live or in magazines. The cache's lock may be held. */
 size_t sy_mixed_objects(const sy_cache *cache);
 
 /* Objects that were freed and wait to be put back. They count as in use for their classes. */
 size_t sy_mixed_waiting(void);
 
-/* Bytes of mixed units, and of their holes. */
-void sy_mixed_count(size_t *bytes, size_t *holes);
+typedef struct sy_mixed_bytes {
+    size_t all, holes, discarded; /* of the units; in their holes; of these, without memory */
+} sy_mixed_bytes;
+
+sy_mixed_bytes sy_mixed_count(void);
 
 /* Violations of the invariants of mixed units, 0 when sound. */
 size_t sy_mixed_verify(void);

@@ -304,7 +304,7 @@ static inline void note_outside(sy_flush *flush, const sy_slab *run, uintptr_t a
 /* Puts the items in mixed units back. The lock is held. */
 static void put_in_mixed(sy_flush *flush, const uintptr_t *items) {
     size_t refused =
-        sy_mixed_put(flush->cache, items, flush->in_mixed, flush->mixed, &flush->emptied);
+        sy_mixed_put(flush->cache, items, flush->in_mixed, flush->mixed, NULL, &flush->emptied);
     for (size_t i = 0; i < refused; i++)
         note_fault(flush, (sy_fault_kind)flush->in_mixed[i].fault, flush->in_mixed[i].index);
 }

@@ -128,7 +128,7 @@ static void put_back(uintptr_t address) {
     sy_flush_item item = {0};
     sy_slab *empty;
     sy_lock_acquire(&cache.lock);
-    if (sy_is_mixed(&the_unit)) assert(sy_mixed_put(&cache, &address, &item, 1, &empty) == 0);
+    if (sy_is_mixed(&the_unit)) assert(sy_mixed_put(&cache, &address, &item, 1, NULL, &empty) == 0);
     sy_lock_release(&cache.lock);
 }
 

@@ -28,7 +28,7 @@
 
 #include <slabyard/slabyard.h>
 
-#include "cache/cache.h"
+#include "cache/mixed.h"
 #include "chunk/chunk.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -221,6 +221,38 @@ static void work_on(void) {
     }
 }
 
+/* Survivors of one size between holes; then objects of another size, in these holes. */
+enum { SURVIVORS = 64, HOLES = 40, IN_HOLES = 12, LARGER = 3500 };
+static void *survivors[SURVIVORS], *in_holes[IN_HOLES];
+static void leave_survivors(void) {
+    static void *all[SURVIVORS * HOLES];
+    for (size_t i = 0; i < SURVIVORS * HOLES; i++) must((all[i] = sy_malloc(112)) != NULL);
+    for (size_t i = 0; i < SURVIVORS * HOLES; i++)
+        if (i % HOLES) sy_free(all[i]);
+    for (size_t i = 0; i < SURVIVORS; i++) memset(survivors[i] = all[i * HOLES], (int)i, 112);
+    sy_thread_flush();
+    sy_mixed_least = 0;
+}
+static void take_from_holes(void) {
+    for (size_t i = 0; i < IN_HOLES; i++)
+        must((in_holes[i] = memset(sy_malloc(LARGER), 3, LARGER)) != NULL);
+    must(sy_mixed_cache_at((uintptr_t)in_holes[IN_HOLES - 1]) != NULL);
+}
+static void fill_holes(void) {
+    leave_survivors();
+    take_from_holes();
+}
+static void put_into_holes(void) {
+    for (size_t i = 0; i < IN_HOLES; i++) sy_free(in_holes[i]);
+    sy_thread_flush();
+}
+static void free_survivors(void) {
+    for (size_t i = 0; i < SURVIVORS && survivors[i]; i++) {
+        for (size_t at = 0; at < 112; at++) must(((unsigned char *)survivors[i])[at] == i);
+        sy_free(survivors[i]);
+    }
+}
+
 static void go_on_in_child(void) {
     alarm(PATIENCE);
     must(sy_verify() == 0);
@@ -230,6 +262,7 @@ static void go_on_in_child(void) {
         free_object(&live[i], i);
         if (i % 3) free_segment(&live[i], i);
     }
+    free_survivors();
     sy_trim();
     must(sy_verify() == 0);
     sy_cache *other = sy_cache_create(&(sy_cache_config){.size = 72});
@@ -417,6 +450,8 @@ static const operation operations[] = {
     {"limit", nothing, set_limit, SHORT},
     {"checked pool", nothing, use_pool, SHORT},
     {"quantum caches", nothing, use_quantum_caches, SHORT},
+    {"take from holes", leave_survivors, take_from_holes, SHORT},
+    {"put into holes", fill_holes, put_into_holes, SHORT},
     {"flush", allocate_several, flush, SHORT},
     {"go idle", allocate_several, go_idle, SHORT},
 };
@@ -429,14 +464,16 @@ typedef struct other_lock {
 } other_lock;
 
 static sy_lock *lock_of_cache(void) { return &cache->lock; }
+static sy_lock *lock_of_mixed(void) { return &sy_mixed.lock; }
 static sy_lock *lock_of_arena(void) { return &arena->lock; }
 static sy_lock *lock_of_addresses(void) { return &sy_memory_main.arena->lock; }
 static sy_lock *lock_of_chunks(void) { return &sy_memory_main.lock; }
 static sy_lock *lock_of_spans(void) { return &sy_memory_main.large_lock; }
 
 static const other_lock other_locks[] = {
-    {"a cache", lock_of_cache}, {"an arena", lock_of_arena},    {"addresses", lock_of_addresses},
-    {"chunks", lock_of_chunks}, {"large spans", lock_of_spans},
+    {"a cache", lock_of_cache},  {"mixed units", lock_of_mixed},
+    {"an arena", lock_of_arena}, {"addresses", lock_of_addresses},
+    {"chunks", lock_of_chunks},  {"large spans", lock_of_spans},
 };
 
 /* ---- one instruction at a time ---- */

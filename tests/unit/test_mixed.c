@@ -41,11 +41,7 @@ static void note_fault(const sy_fault *fault) {
 /* The most bytes of mixed units that a test has seen. */
 static _Atomic size_t most_mixed;
 
-static size_t mixed_bytes(void) {
-    size_t bytes, holes;
-    sy_mixed_count(&bytes, &holes);
-    return bytes;
-}
+static size_t mixed_bytes(void) { return sy_mixed_count().all; }
 
 static int begin(void **state) {
     (void)state;
@@ -373,6 +369,45 @@ static void at_a_limit_holes_are_taken_before_an_allocation_fails(void **state) 
     drop_all(made);
 }
 
+/* A search for large objects leaves the small holes to later searches. */
+static void small_holes_are_found_after_a_search_for_large_objects(void **state) {
+    (void)state;
+    leave_survivors(20000, 64, 10);
+    for (size_t i = 20000; i < 24000; i++) objects[i] = make(500, (unsigned)i); /* fill them all */
+    must(count_mixed(20000, 24000) > 1000);
+    sy_mixed_least = SIZE_MAX;
+    size_t units = mixed_bytes();
+    for (size_t i = 24000; i < 25000; i++) objects[i] = make(48, (unsigned)i);
+    must(count_mixed(24000, 25000) > 500 && mixed_bytes() == units);
+    drop_all(25000);
+}
+
+static void classes_and_totals_add_up(void **state) {
+    (void)state;
+    sy_stats all;
+    size_t mapped = 0, waiting = sy_mixed_waiting();
+    object one = object_in_mixed_unit(200);
+    sy_client *client;
+    for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
+        sy_cache_stats stats;
+        const sy_cache *cache = sy_cache_of_client(client);
+        number = client->number;
+        if (cache) {
+            must(sy_cache_get_stats(cache, &stats) == 0);
+            must(stats.slots == stats.in_use + stats.in_depot + stats.in_loaded + stats.free);
+            must(stats.mapped == stats.slots * stats.slot_size + stats.tail);
+            mapped += stats.mapped;
+        }
+        sy_client_unpin(client);
+    }
+    sy_get_stats(&all);
+    must(sy_mixed_count().holes > 0 && waiting == 0);
+    must(mapped + sy_mixed_count().holes == all.slabs);
+    drop(&one);
+    must(sy_mixed_waiting() == 1);
+    drop_all(MANY);
+}
+
 /* ---- a model ---- */
 
 enum { HELD = 4000 };
@@ -545,6 +580,8 @@ int main(void) {
         TEST(pages_in_holes_go_back_and_come_again),
         TEST(without_memory_for_the_tables_slabs_stay_slabs),
         TEST(at_a_limit_holes_are_taken_before_an_allocation_fails),
+        TEST(small_holes_are_found_after_a_search_for_large_objects),
+        TEST(classes_and_totals_add_up),
         TEST(random_operations_agree_with_a_model),
         TEST(threads_agree_with_a_model_too),
         TEST(objects_go_from_thread_to_thread),

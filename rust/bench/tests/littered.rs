@@ -5,22 +5,12 @@
 
 mod common;
 
-use common::{run_part, tool_is_built};
+use common::{kept_run, refuses_unknown_names, tool_is_built};
 
 /// The text and the raw data of a run.
 fn short_run(arguments: &[&str]) -> (String, String) {
-    let folder = tempfile::tempdir().unwrap();
-    let base = folder.path().join("found");
-    let out = format!("--out={}", base.display());
-    let common = ["--quick", "--repeats=1", "--sample-ms=1", &out];
-    let output = run_part("littered", &[&common, arguments].concat());
-    assert!(output.status.success(), "{output:?}");
-    let shown = String::from_utf8(output.stdout).unwrap();
-    assert!(shown.starts_with(&std::fs::read_to_string(base.with_extension("txt")).unwrap()));
-    (
-        shown,
-        std::fs::read_to_string(base.with_extension("csv")).unwrap(),
-    )
+    let common = ["--quick", "--repeats=1", "--sample-ms=1"];
+    kept_run("littered", &[&common, arguments].concat())
 }
 
 #[test]
@@ -81,13 +71,5 @@ fn programs_are_measured_on_both_heaps() {
 
 #[test]
 fn what_is_not_known_is_refused() {
-    for argument in [
-        "--only=nonsense",
-        "--allocators=nonsense",
-        "--tool=/nowhere/slabyard",
-    ] {
-        let output = run_part("littered", &[argument]);
-        assert_eq!(output.status.code(), Some(2), "{argument}");
-        assert!(!output.stderr.is_empty());
-    }
+    refuses_unknown_names("littered");
 }

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::run_part;
+use common::{kept_run, refuses_unknown_names, tool_is_built};
 use slabyard_bench::part;
 use slabyard_bench::programs::workloads::{starter, ALL, SERVICE};
 use slabyard_bench::truth::contender;
@@ -51,24 +51,15 @@ fn a_program_that_fails_is_not_hidden() {
 
 #[test]
 fn a_run_prints_tables_and_keeps_the_raw_data() {
-    let folder = part::output_folder().unwrap();
-    if part::tool(None, &folder).is_err() {
-        eprintln!("left out: the tool is not built");
+    if !tool_is_built() {
         return;
     }
-    let folder = std::env::temp_dir().join(format!("slabyard-programs-{}", std::process::id()));
-    let base = folder.join("found");
-    let output = run_part(
-        "programs",
-        &[
-            "--quick",
-            "--only=sh6,perl",
-            "--allocators=slabyard,mimalloc",
-            &format!("--out={}", base.display()),
-        ],
-    );
-    assert!(output.status.success(), "{output:?}");
-    let shown = String::from_utf8(output.stdout).unwrap();
+    let arguments = [
+        "--quick",
+        "--only=sh6,perl",
+        "--allocators=slabyard,mimalloc",
+    ];
+    let (shown, raw) = kept_run("programs", &arguments);
     for expected in [
         "allocators     glibc 2.",
         "\nsh6: waves",
@@ -79,8 +70,6 @@ fn a_run_prints_tables_and_keeps_the_raw_data() {
     ] {
         assert!(shown.contains(expected), "{expected} is not in {shown}");
     }
-    assert!(shown.starts_with(&std::fs::read_to_string(base.with_extension("txt")).unwrap()));
-    let raw = std::fs::read_to_string(base.with_extension("csv")).unwrap();
     let count = |begin: &str| raw.lines().filter(|line| line.starts_with(begin)).count();
     // Four metrics of three allocators, twice; and two moments of idle memory.
     assert_eq!(count("sh6,"), 3 * (4 * 2 + 2), "{raw}");
@@ -94,18 +83,9 @@ fn a_run_prints_tables_and_keeps_the_raw_data() {
         true => assert_eq!(count("perl,"), 0),
         false => assert_eq!(count("perl,"), 3 * 4 * 2),
     }
-    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
 fn what_is_not_known_is_refused() {
-    for argument in [
-        "--only=nonsense",
-        "--allocators=nonsense",
-        "--tool=/nowhere/slabyard",
-    ] {
-        let output = run_part("programs", &[argument]);
-        assert_eq!(output.status.code(), Some(2), "{argument}");
-        assert!(!output.stderr.is_empty());
-    }
+    refuses_unknown_names("programs");
 }

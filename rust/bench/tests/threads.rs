@@ -6,7 +6,7 @@
 
 mod common;
 
-use common::{run_part, tool_is_built};
+use common::{kept_run, refuses_unknown_names, tool_is_built};
 use slabyard_bench::part;
 use slabyard_bench::programs::workloads::starter;
 use slabyard_bench::threads::programs::{has_musl, Program, Variant, ALL, OURS};
@@ -73,19 +73,12 @@ fn a_run_prints_tables_and_keeps_the_raw_data() {
     if !tool_is_built() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let base = folder.path().join("found");
-    let output = run_part(
-        "threads",
-        &[
-            "--quick",
-            "--only=holes,server",
-            "--allocators=slabyard,mimalloc",
-            &format!("--out={}", base.display()),
-        ],
-    );
-    assert!(output.status.success(), "{output:?}");
-    let shown = String::from_utf8(output.stdout).unwrap();
+    let arguments = [
+        "--quick",
+        "--only=holes,server",
+        "--allocators=slabyard,mimalloc",
+    ];
+    let (shown, raw) = kept_run("threads", &arguments);
     for expected in [
         "allocators     glibc 2.",
         "\nholes: 300,000 blocks",
@@ -97,8 +90,6 @@ fn a_run_prints_tables_and_keeps_the_raw_data() {
         assert!(shown.contains(expected), "{expected} is not in {shown}");
     }
     assert_eq!(shown.contains("left out       musl"), !has_musl());
-    assert!(shown.starts_with(&std::fs::read_to_string(base.with_extension("txt")).unwrap()));
-    let raw = std::fs::read_to_string(base.with_extension("csv")).unwrap();
     for who in ["glibc", OURS, "mimalloc"] {
         for metric in ["peak MiB", "freed MiB", "after 3 MiB", "cpu ms"] {
             assert!(
@@ -115,13 +106,5 @@ fn a_run_prints_tables_and_keeps_the_raw_data() {
 
 #[test]
 fn what_is_not_known_is_refused() {
-    for argument in [
-        "--only=nonsense",
-        "--allocators=nonsense",
-        "--tool=/nowhere/slabyard",
-    ] {
-        let output = run_part("threads", &[argument]);
-        assert_eq!(output.status.code(), Some(2), "{argument}");
-        assert!(!output.stderr.is_empty());
-    }
+    refuses_unknown_names("threads");
 }

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{run_part, tool_is_built};
+use common::{kept_run, refuses_unknown_names, tool_is_built};
 use slabyard_bench::part;
 use slabyard_bench::truth::contender;
 use slabyard_bench::truth::programs::{Program, ALL};
@@ -75,19 +75,12 @@ fn a_run_prints_what_is_stated_beside_what_is_real() {
     if !tool_is_built() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let base = folder.path().join("found");
-    let output = run_part(
-        "truth",
-        &[
-            "--quick",
-            "--only=map,redis",
-            "--allocators=slabyard,mimalloc",
-            &format!("--out={}", base.display()),
-        ],
-    );
-    assert!(output.status.success(), "{output:?}");
-    let shown = String::from_utf8(output.stdout).unwrap();
+    let arguments = [
+        "--quick",
+        "--only=map,redis",
+        "--allocators=slabyard,mimalloc",
+    ];
+    let (shown, raw) = kept_run("truth", &arguments);
     for expected in [
         "\nmap: a std::map",
         "\n  With Slabyard, the program",
@@ -97,7 +90,6 @@ fn a_run_prints_what_is_stated_beside_what_is_real() {
     ] {
         assert!(shown.contains(expected), "{expected} is not in {shown}");
     }
-    let raw = std::fs::read_to_string(base.with_extension("csv")).unwrap();
     for who in ["glibc", "slabyard", "mimalloc"] {
         let begin = format!("map,tool ms,{who},");
         let tool = raw.lines().filter(|line| line.starts_with(&begin));
@@ -117,13 +109,5 @@ fn a_run_prints_what_is_stated_beside_what_is_real() {
 
 #[test]
 fn what_is_not_known_is_refused() {
-    for argument in [
-        "--only=nonsense",
-        "--allocators=nonsense",
-        "--tool=/nowhere/slabyard",
-    ] {
-        let output = run_part("truth", &[argument]);
-        assert_eq!(output.status.code(), Some(2), "{argument}");
-        assert!(!output.stderr.is_empty());
-    }
+    refuses_unknown_names("truth");
 }
