@@ -292,9 +292,7 @@ static SY_TLS uint32_t own_forks;
 static SY_TLS bool own_inside;         /* this thread is counted */
 static SY_TLS bool parent_had_threads; /* set by the thread that forks */
 
-/* How long a fork waits for other threads' unwinding, which takes microseconds. A thread that was
- * stopped there, or that a jump has left, does not stop all forks. */
-static const uint64_t PATIENCE_NS = 1000000000;
+uint64_t sy_stack_patience_ns = 1000000000; /* unwinding takes microseconds */
 
 /* A function of GCC's unwinder: the entry of its tables for the code at an address. NULL: none. */
 extern __attribute__((weak, visibility("default"))) const void *_Unwind_Find_FDE(void *code,
@@ -339,7 +337,7 @@ static void unwind(each_frame *each, void *arg) {
 static void await_unwinders(void) {
     parent_had_threads = sy_os_has_had_threads();
     bool burdened = own_inside || sy_lock_self.held;
-    uint64_t now = sy_os_now(), end = now + (burdened ? sy_lock_patience_ns : PATIENCE_NS);
+    uint64_t now = sy_os_now(), end = now + (burdened ? sy_lock_patience_ns : sy_stack_patience_ns);
     own_forks++;
     atomic_fetch_add(&forks, 1);
     for (uint32_t seen; now < end; now = sy_os_now()) {

@@ -51,4 +51,8 @@ size_t sy_stack_count(void);
 /* A fork waits until no other thread is in the unwinder. */
 extern SY_HIDDEN const sy_part sy_stack_part;
 
+/* How long it waits at most. So a thread that was stopped in the unwinder, or that left it by a
+ * jump, does not stop all forks. Only tests change it. */
+extern SY_HIDDEN uint64_t sy_stack_patience_ns;
+
 #endif

@@ -37,6 +37,7 @@
 #include "vmem/arena.h"
 #include "watch/guard.h"
 #include "watch/options.h"
+#include "watch/stack.h"
 
 enum {
     OBJECTS = 100, /* of many sizes: before the operation, and again in the child */
@@ -608,7 +609,7 @@ static void set_up(const operation *it) {
     struct sigaction action = {.sa_sigaction = trap, .sa_flags = SA_SIGINFO};
     must(sigaction(SIGTRAP, &action, NULL) == 0);
 #endif
-    sy_lock_patience_ns = 0;
+    sy_lock_patience_ns = sy_stack_patience_ns = 0;
     sy_set_decay(0); /* while the operation stands, no time passes for it */
     must(sem_init(&stopped, 0, 0) == 0 && sem_init(&go_on, 0, 0) == 0);
     cache = sy_cache_create(&(sy_cache_config){.size = 40});
