@@ -502,7 +502,10 @@ static uint64_t discard_units(const sy_chunk *chunk, uint64_t units) {
             from = 0;
         }
         char *start = (char *)chunk->start + from;
-        if (sy_memory_discard(chunk->memory, start, bytes) == 0) done |= mask;
+        if (sy_memory_discard(chunk->memory, start, bytes) == 0) {
+            done |= mask;
+            if (from == 0) sy_pressure_note(SY_UNIT_BYTES); /* the use of unit 0 was not noted */
+        }
         units &= ~mask;
     }
     return done;
@@ -520,12 +523,13 @@ static void unlink_chunk(sy_chunk *chunk) {
 static size_t retire_chunk(sy_chunk *chunk) {
     sy_memory *memory = chunk->memory;
     uintptr_t start = chunk->start;
-    size_t bytes = sy_count_bits(chunk->dirty) * (size_t)SY_UNIT_BYTES + sizeof *chunk;
+    size_t noted = sy_count_bits(chunk->dirty) * (size_t)SY_UNIT_BYTES,
+           bytes = noted + sizeof *chunk;
     unlink_chunk(chunk);
     sy_memory_begin_trim(memory);
     sy_lock_release(&memory->lock);
     if (sy_os_discard((void *)start, SY_CHUNK_BYTES) == 0) {
-        sy_pressure_note_return(bytes);
+        sy_pressure_note_return(noted);
         bool whole = !chunk->pieces || sy_os_decommit((void *)start, SY_CHUNK_BYTES) == 0;
         sy_header_give(chunk);
         if (whole) sy_memory_give(memory, start, SY_CHUNK_BYTES); /* as give_address in large.c */

@@ -10,6 +10,7 @@
 #include "base/bits.h"
 #include "base/fork.h"
 #include "chunk/chunk.h"
+#include "chunk/pressure.h"
 #include "chunk/side.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -55,7 +56,10 @@ sy_chunk *sy_header_take(void) {
         sy_lock_acquire(&lock);
         sy_chunk *header = take_unused();
         sy_lock_release(&lock);
-        if (header) return header;
+        if (header) {
+            sy_pressure_note(HEADER_BYTES);
+            return header;
+        }
         void *added = sy_pages_take(AREA_BYTES, AREA_BYTES, "slabyard headers");
         if (!added) return NULL;
         add_area(added);
@@ -64,7 +68,9 @@ sy_chunk *sy_header_take(void) {
 
 void sy_header_give(sy_chunk *header) {
     uintptr_t address = (uintptr_t)header, start = sy_round_down(address, AREA_BYTES);
-    if (sy_os_page_size() > HEADER_BYTES || sy_os_discard(header, HEADER_BYTES) != 0)
+    if (sy_os_page_size() <= HEADER_BYTES && sy_os_discard(header, HEADER_BYTES) == 0)
+        sy_pressure_note_return(HEADER_BYTES);
+    else
         memset(header, 0, HEADER_BYTES);
     sy_lock_acquire(&lock);
     ((area *)start)->unused |= UINT64_C(1) << (address - start) / HEADER_BYTES;

@@ -4,7 +4,8 @@
  *
  * How much memory is resident stands in a file, which only the observer reads (os/facts.h). After
  * each reading a number of bytes may be taken before the next look, `room`. Far from the limit this
- * is half of the distance to the mark; near it, a 64th of the mark.
+ * is half of the distance to the mark; near it, a 64th of the mark; in the last 16th before the
+ * limit, an eighth of what is left.
  *
  *     0                          resident                      mark            limit
  *     |--------------------------|<------ room ----->|----------|<-- an eighth ->|
@@ -21,12 +22,14 @@
 
 enum {
     SPARE_PART = 8, /* an eighth of the limit is left for stacks, code and other processes */
-    NEAR_PART = 64, /* of the mark: the smallest growth between two looks */
+    NEAR_PART = 64, /* of the mark: growth between two looks near it, */
+    LEFT_PART = 8,  /* and very near the limit, of what is left; so many threads can look */
     STALL_PART = 10,
 };
 
 static const int64_t FIRST_ROOM = 16 << 20; /* a smaller process does not look */
 static const size_t FREE_ROOM = 64 << 20;   /* from one look to the next, without a limit */
+static const size_t LEAST_ROOM = 256 << 10; /* very near it */
 
 _Atomic int64_t sy_pressure_room = FIRST_ROOM;
 _Atomic size_t sy_pressure_returned;
@@ -64,12 +67,6 @@ static size_t resident_with(int64_t room) {
 
 static bool is_near(const sy_distance *it) { return it->resident + it->near > it->mark; }
 
-static int64_t room_at(const sy_distance *it) {
-    size_t bytes = it->half > it->near ? it->half : it->near;
-    if (!it->limited) bytes = FREE_ROOM;
-    return bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes;
-}
-
 static void remember(size_t resident, int64_t room) {
     STORE(sy_pressure_returned, 0);
     STORE(resident_then, resident);
@@ -78,6 +75,18 @@ static void remember(size_t resident, int64_t room) {
 
 static bool presses_at(const sy_distance *it) {
     return it->limited && it->resident > it->mark + it->spare / 2;
+}
+
+/* The room until the next look. Very near the limit a thread that looks waits for a pass, while
+ * other threads take memory until they look too: there are as many looks as they need. */
+static int64_t room_at(const sy_distance *it) {
+    size_t bytes = it->half > it->near ? it->half : it->near;
+    if (presses_at(it)) {
+        size_t limit = it->mark + it->spare, left = limit > it->resident ? limit - it->resident : 0;
+        bytes = left / LEFT_PART > LEAST_ROOM ? left / LEFT_PART : LEAST_ROOM;
+    }
+    if (!it->limited) bytes = FREE_ROOM;
+    return bytes > INT64_MAX ? INT64_MAX : (int64_t)bytes;
 }
 
 /* Only one of several threads that look at once finds the old room. */

@@ -9,6 +9,7 @@
 
 #include "base/bits.h"
 #include "base/fork.h"
+#include "chunk/pressure.h"
 #include "os/lock.h"
 #include "os/pages.h"
 
@@ -60,6 +61,7 @@ static void *take_block(unsigned class_index) {
     uintptr_t start = sy_round_up(area, size < 64 ? size : 64);
     if (!area || start + size > area_end) return NULL;
     bytes_taken += start + size - area;
+    sy_pressure_note(start + size - area);
     area = start + size;
     return (void *)start;
 }
