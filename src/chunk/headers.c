@@ -68,10 +68,9 @@ sy_chunk *sy_header_take(void) {
 
 void sy_header_give(sy_chunk *header) {
     uintptr_t address = (uintptr_t)header, start = sy_round_down(address, AREA_BYTES);
-    if (sy_os_page_size() <= HEADER_BYTES && sy_os_discard(header, HEADER_BYTES) == 0)
-        sy_pressure_note_return(HEADER_BYTES);
-    else
+    if (sy_os_page_size() > HEADER_BYTES || sy_os_discard(header, HEADER_BYTES) != 0)
         memset(header, 0, HEADER_BYTES);
+    sy_pressure_note_return(HEADER_BYTES); /* if it is still held, the next one takes it */
     sy_lock_acquire(&lock);
     ((area *)start)->unused |= UINT64_C(1) << (address - start) / HEADER_BYTES;
     sy_lock_release(&lock);
