@@ -112,6 +112,12 @@ NAME size_t nallocx(size_t size, int flags) {
 
 enum { FIRST_BIN = SY_CLASS_16, BINS = SY_CLASSES - FIRST_BIN }; /* bin 0 has 16 bytes */
 
+/* Bins are in the order of their sizes. */
+static unsigned class_of_bin(size_t bin) {
+    unsigned number = (unsigned)bin + FIRST_BIN, pages = sy_class_of(SY_PAGES_LEAST);
+    return number < pages ? number : number == pages ? (unsigned)SY_CLASS_PAGES : number - 1;
+}
+
 enum { ALLOCATED, SMALL, LARGE, ACTIVE, DIRTY, METADATA, RESIDENT, RETAINED, FIGURES };
 
 /* The state at the last write to "epoch". Other threads may write it at the same time: the figures
@@ -137,8 +143,8 @@ static void look(void) {
     of[RETAINED] = memory->units_clean + sums.untouched;
     for (unsigned i = 0; i < FIGURES; i++) atomic_store(&figures[i], of[i]);
     for (unsigned i = 0; i < BINS; i++) {
-        atomic_store(&bin_live[i], sums.classes[FIRST_BIN + i].live);
-        atomic_store(&bin_slabs[i], sums.classes[FIRST_BIN + i].slabs);
+        atomic_store(&bin_live[i], sums.classes[class_of_bin(i)].live);
+        atomic_store(&bin_slabs[i], sums.classes[class_of_bin(i)].slabs);
     }
     atomic_fetch_add(&epoch, 1);
 }
@@ -219,11 +225,11 @@ static uint64_t read_slabs(const size_t *index, uint64_t value) {
 
 static uint64_t read_bin_size(const size_t *index, uint64_t value) {
     (void)value;
-    return sy_class_size((unsigned)index[0] + FIRST_BIN);
+    return sy_class_size(class_of_bin(index[0]));
 }
 
 static sy_layout bin_layout(const size_t *index) {
-    return sy_layout_make(sy_class_size((unsigned)index[0] + FIRST_BIN), 0, false, 0, 0);
+    return sy_layout_make(sy_class_size(class_of_bin(index[0])), 0, false, 0, 0);
 }
 
 static uint64_t read_bin_slots(const size_t *index, uint64_t value) {
@@ -556,7 +562,7 @@ NAME void malloc_stats_print(void (*write)(void *, const char *), void *arg, con
     write(arg, "bins:         size      curregs     curslabs\n");
     for (unsigned i = 0; i < BINS; i++) {
         if (!bin_slabs[i]) continue;
-        snprintf(line, sizeof line, "%18zu %12zu %12zu\n", sy_class_size(i + FIRST_BIN),
+        snprintf(line, sizeof line, "%18zu %12zu %12zu\n", sy_class_size(class_of_bin(i)),
                  bin_live[i], bin_slabs[i]);
         write(arg, line);
     }

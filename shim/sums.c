@@ -10,7 +10,7 @@ static int add_cache(void *sums_, const sy_cache_account *account) {
     sums->free_slots += stats->free + stats->in_depot + stats->in_loaded + stats->in_quarantine;
     sums->untouched += stats->discarded + stats->never_used;
     if (account->kind != SY_CACHE_OF_SIZES) return 0;
-    unsigned class_number = sy_class_of(stats->object_size);
+    unsigned class_number = sy_class_for(stats->object_size);
     sums->classes[class_number].live += stats->in_use;
     sums->classes[class_number].slabs += stats->slabs;
     return 0;

@@ -45,7 +45,7 @@
 #include "cache/cache.h"
 
 enum {
-    SY_CLASS_MIXED = 90, /* in the map: no class has this number */
+    SY_CLASS_MIXED = 91, /* in the map: no class has this number */
     SY_GRAIN_SHIFT = 4,
     SY_GRAIN = 1 << SY_GRAIN_SHIFT,
     SY_UNIT_GRAINS = SY_UNIT_BYTES / SY_GRAIN,

@@ -22,12 +22,17 @@ const uint8_t sy_class_table[SY_CLASS_TABLE_MAX / 8 + 1] = {CLASSES_64(0), CLASS
                                                             CLASS(128)};
 
 /* The class for 16 * n bytes at a multiple of 16. */
-#define WIDE(n)    CLASS((n) ? 2 * (n) : 2)
+#define WIDE(n)                                                                        \
+    (16 * (n) >= SY_PAGES_LEAST && 16 * (n) <= SY_PAGES_MOST ? (uint8_t)SY_CLASS_PAGES \
+                                                             : CLASS((n) ? 2 * (n) : 2))
 #define WIDE_4(n)  WIDE(n), WIDE((n) + 1), WIDE((n) + 2), WIDE((n) + 3)
 #define WIDE_16(n) WIDE_4(n), WIDE_4((n) + 4), WIDE_4((n) + 8), WIDE_4((n) + 12)
 
-const uint8_t sy_wide_class_table[SY_CLASS_TABLE_MAX / 16 + 1] = {
-    WIDE_16(0), WIDE_16(16), WIDE_16(32), WIDE_16(48), WIDE(64)};
+#define WIDE_64(n) WIDE_16(n), WIDE_16((n) + 16), WIDE_16((n) + 32), WIDE_16((n) + 48)
+
+const uint8_t sy_wide_class_table[SY_WIDE_TABLE_MAX / 16 + 1] = {
+    WIDE_64(0),   WIDE_64(64),  WIDE_64(128), WIDE_64(192), WIDE_64(256),
+    WIDE_64(320), WIDE_64(384), WIDE_64(448), WIDE(512)};
 
 /* The classes of a doubling, from 8 * 2^k bytes on; their sizes lie apart by 2^k. */
 #define DOUBLING(k)                                                                            \
@@ -38,9 +43,14 @@ const uint8_t sy_wide_class_table[SY_CLASS_TABLE_MAX / 16 + 1] = {
     }
 
 const sy_class_sizes sy_class_sizes_of[SY_CLASSES + 1] = {
-    {0, 0},      {0, 9},      {9, 8},       {17, 16},     {33, 16},     {49, 16},     {65, 16},
-    {81, 16},    {97, 16},    {113, 16},    DOUBLING(4),  DOUBLING(5),  DOUBLING(6),  DOUBLING(7),
-    DOUBLING(8), DOUBLING(9), DOUBLING(10), DOUBLING(11), DOUBLING(12), DOUBLING(13), {0, 0},
+    {0, 0},       {0, 9},       {9, 8},
+    {17, 16},     {33, 16},     {49, 16},
+    {65, 16},     {81, 16},     {97, 16},
+    {113, 16},    DOUBLING(4),  DOUBLING(5),
+    DOUBLING(6),  DOUBLING(7),  DOUBLING(8),
+    DOUBLING(9),  DOUBLING(10), DOUBLING(11),
+    DOUBLING(12), DOUBLING(13), {SY_PAGES_LEAST, SY_PAGES_MOST - SY_PAGES_LEAST + 1},
+    {0, 0},
 };
 
 const struct sy_class_window *const sy_class_window_1 =

@@ -17,7 +17,7 @@
 /* Allocates `size` bytes at a multiple of 16. False: call sy_malloc, with at least 9 bytes. */
 static inline bool sy_fast_alloc(size_t size, void **object) {
     uintptr_t item;
-    if (SY_UNLIKELY(size > SY_CLASS_TABLE_MAX)) return false;
+    if (SY_UNLIKELY(size > SY_WIDE_TABLE_MAX)) return false;
     unsigned class_number = sy_wide_class_table[(size + 15) / 16];
     if (SY_UNLIKELY(!sy_loaded_pop(&sy_abi_1[class_number], &item))) return false;
     *object = (void *)item;

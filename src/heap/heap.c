@@ -164,13 +164,15 @@ static SY_COLD void *sy_class_alloc_slow(unsigned class_number, size_t size, siz
 static SY_COLD void *sy_malloc_slow(size_t size) {
     sy_cpu_keep_frame();
     if (size > SY_CLASS_SIZE_MAX) return span_to_write(size, SY_UNIT_BYTES);
-    return sy_class_alloc_slow(sy_class_of(size), size, SY_MALLOC_ALIGN);
+    return sy_class_alloc_slow(sy_class_for(size), size, SY_MALLOC_ALIGN);
 }
 
 static inline void *alloc(size_t size) {
     unsigned class_number;
     if (SY_LIKELY(size <= SY_CLASS_TABLE_MAX))
         class_number = sy_class_table[(size + 7) / 8];
+    else if (SY_LIKELY(size <= SY_WIDE_TABLE_MAX))
+        class_number = sy_wide_class_table[(size + 15) / 16];
     else if (SY_LIKELY(size <= SY_CLASS_SIZE_MAX))
         class_number = sy_class_of(size);
     else
@@ -476,7 +478,7 @@ static size_t span_size(size_t size) {
 }
 
 size_t sy_good_size(size_t size) {
-    if (size <= SY_CLASS_SIZE_MAX) return sy_class_size(sy_class_of(size));
+    if (size <= SY_CLASS_SIZE_MAX) return sy_class_size(sy_class_for(size));
     return span_size(size);
 }
 

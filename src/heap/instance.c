@@ -297,7 +297,7 @@ static bool is_sized(const sy_cache *cache, const void *object) {
 void sy_heap_free_sized(sy_heap *heap, void *object, size_t size) {
     sy_cache *cache = object ? owner_of(heap, object) : NULL;
     if (!cache) return;
-    bool of_class = size <= SIZE_MOST && sy_class_size(class_for(size)) == cache->size;
+    bool of_class = size <= SIZE_MOST && sy_class_size_of(class_for(size)) == cache->size;
     if (SY_LIKELY(of_class) || (is_sized(cache, object) && size_of(cache, object) == size))
         sy_cache_free_sized(cache, object, size);
     else
@@ -329,7 +329,7 @@ void *sy_heap_realloc(sy_heap *heap, void *object, size_t size) {
         return NULL;
     }
     size_t have = size_of(cache, object);
-    bool stays = size <= SIZE_MOST && sy_class_size(class_for(size)) == cache->size;
+    bool stays = size <= SIZE_MOST && sy_class_size_of(class_for(size)) == cache->size;
     if (stays && !is_sized(cache, object)) return object;
     void *moved = sy_heap_alloc(heap, size);
     if (!moved) return NULL;

@@ -5,10 +5,11 @@
  *     address -> slab -> its cache -> its quota: of this heap?
  *     handle -> word of its ordinal -> client number -> class -> cache
  *
- * The classes are those of classes.h, continued to the largest size. Beyond SY_CLASS_SIZE_MAX sizes
- * are rounded up to units first, and a slab has one slot. So large objects are slots of caches too,
- * and a heap consists of its caches. Objects aligned beyond a unit have a second set of classes,
- * since such runs fit less well into chunks. A cache stays open as long as its heap exists.
+ * The classes are those of sy_class_of, continued to the largest size. Beyond SY_CLASS_SIZE_MAX
+ * sizes are rounded up to units first, and a slab has one slot. So large objects are slots of
+ * caches too, and a heap consists of its caches. Objects aligned beyond a unit have a second set of
+ * classes, since such runs fit less well into chunks. A cache stays open as long as its heap
+ * exists.
  *
  * Files: instance.c (life, and objects by address), named.c (by handle). Below: cache/.
  */
@@ -48,7 +49,7 @@ static inline sy_cache *sy_heap_cache(const sy_heap *heap, unsigned class_number
 }
 
 static inline size_t sy_heap_class_size(unsigned class_number) {
-    return sy_class_size(class_number % SY_HEAP_CLASSES);
+    return sy_class_size_of(class_number % SY_HEAP_CLASSES);
 }
 
 /* Raises a fault in the heap's name. `found`: the name of the cache that has the object; NULL:

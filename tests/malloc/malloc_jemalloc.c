@@ -218,7 +218,7 @@ static void test_errors(void) {
                                           "arena.x.purge",
                                           "arena..purge",
                                           "arena.99999999999999999999.purge",
-                                          "arenas.bin.88.size",
+                                          "arenas.bin.89.size",
                                           "arena.0",
                                           "allocated",
                                           "epoch.",

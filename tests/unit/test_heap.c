@@ -60,6 +60,9 @@ static void classes_follow_one_another_and_lose_an_eighth_at_most(void **state) 
     unsigned last = 1;
     for (size_t size = 0; size <= SY_CLASS_SIZE_MAX; size++) {
         unsigned class_number = sy_class_of(size);
+        bool pages = size >= SY_PAGES_LEAST && size <= SY_PAGES_MOST;
+        assert_int_equal(sy_class_for(size), pages ? SY_CLASS_PAGES : class_number);
+        assert_int_equal(sy_class_size(class_number), sy_class_size_of(class_number));
         assert_true(class_number == last || class_number == last + 1);
         assert_true(class_number < SY_CLASSES);
         assert_true(sy_class_size(class_number) >= size);
@@ -69,10 +72,11 @@ static void classes_follow_one_another_and_lose_an_eighth_at_most(void **state) 
         if (size <= SY_CLASS_TABLE_MAX)
             assert_int_equal(sy_class_table[(size + 7) / 8], class_number);
         for (unsigned other = 0; other < SY_CLASSES; other++)
-            must(sy_class_has(other, size) == (other == class_number));
+            must(sy_class_has(other, size) ==
+                 (other == class_number || (pages && other == SY_CLASS_PAGES)));
         last = class_number;
     }
-    assert_int_equal(last, SY_CLASSES - 1);
+    assert_int_equal(last, SY_CLASS_PAGES - 1);
     assert_false(sy_class_has(last, SY_CLASS_SIZE_MAX + 1));
 }
 
@@ -106,6 +110,25 @@ static void both_sides_of_every_class_boundary(void **state) {
         sy_free(at);
         sy_free(past);
     }
+}
+
+/* As a program that inlines sy_malloc for a constant size may have it: in the next class. */
+static void pages_with_a_header_have_a_class_of_their_own(void **state) {
+    (void)state;
+    assert_int_equal(SY_PAGES_MOST, 4368);
+    unsigned char *own = get(4104), *next = sy_realloc(get(4600), 4200);
+    assert_int_equal(sy_usable_size(own), 4368);
+    assert_int_equal(sy_usable_size(next), 4608);
+    assert_int_equal(sy_good_size(4368), 4368);
+    assert_int_equal(sy_good_size(4369), 4608);
+    assert_ptr_equal(sy_realloc(own, 4368), own);
+    sy_free_sized(own, 4097);
+    sy_free_sized(next, 4200);
+    void *aligned = sy_aligned_alloc(64, 4200);
+    assert_int_equal((uintptr_t)aligned % 64, 0);
+    sy_free_aligned_sized(aligned, 64, 4200);
+    assert_int_equal(faults, 0);
+    assert_int_equal(sy_verify(), 0);
 }
 
 static void size_0_gives_pointers_of_their_own(void **state) {
@@ -651,6 +674,7 @@ int main(void) {
         TEST(classes_follow_one_another_and_lose_an_eighth_at_most),
         TEST(every_size_can_be_had_and_used_whole),
         TEST(both_sides_of_every_class_boundary),
+        TEST(pages_with_a_header_have_a_class_of_their_own),
         TEST(size_0_gives_pointers_of_their_own),
         TEST(large_spans_up_to_a_gibibyte),
         TEST(sizes_that_nothing_can_hold_are_refused),

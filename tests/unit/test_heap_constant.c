@@ -58,9 +58,9 @@ static void classes_at_compile_time_are_those_of_the_table(void **state) {
     (void)state;
     for (size_t size = 0; size <= SY_CLASS_TABLE_MAX; size++)
         assert_int_equal(sy_class_of(size), sy_class_table[(size + 7) / 8]);
-    for (size_t size = 0; size <= SY_CLASS_TABLE_MAX; size++)
-        assert_int_equal(sy_class_of(size > 8 ? size : 9), sy_wide_class_table[(size + 15) / 16]);
-    for (unsigned number = 1; number < SY_CLASSES; number++) {
+    for (size_t size = 0; size <= SY_WIDE_TABLE_MAX; size++)
+        assert_int_equal(sy_class_for(size > 8 ? size : 9), sy_wide_class_table[(size + 15) / 16]);
+    for (unsigned number = 1; number < SY_CLASS_PAGES; number++) {
         size_t size = sy_class_size(number);
         assert_int_equal(sy_class_of(size), number);
         if (size < SY_CLASS_SIZE_MAX) assert_int_equal(sy_class_of(size + 1), number + 1);
