@@ -28,14 +28,14 @@ enum {
     BIN_ASIDE = UINT8_MAX, /* its memory is being changed without the lock */
     GRAINS_MAX = SY_MIXED_SIZE_MAX / SY_GRAIN, /* of an object */
     JOINED_MAX = 64,
-    WASTE_SHARE = 10,         /* slabs are converted if one part in so many of the memory in units,
+    WASTE_SHARE = 40,         /* slabs are converted if one part in so many of the memory in units,
                                * and sy_mixed_least bytes, are free in slabs */
     SMALL_SHARE = 4,          /* a program with less than so many times that is small */
     LOOK_SHARE = 64,          /* after a look that found less, the next look is when memory has */
     LOOK_LEAST = 4,           /* grown by one part in so many, and so many units */
     SPARSE_BIN = SY_BINS / 2, /* a slab from this bin on is at least half free */
     GROWTH_SHARE = 16,        /* objects that shrink by less, and come again, are no growth */
-    CHURN_SHARE = 16,         /* slabs of a class that objects which come and go may get, of all */
+    CHURN_SHARE = 16,         /* slabs that classes whose objects come and go may get, of all */
     MAGAZINE_ITEMS = 64,      /* objects that wait to be put back, */
     ITEM_BYTES = 512,    /* of so many bytes, as far as the bounds of magazines are concerned */
     RECYCLED_FIRST = 16, /* of the objects that wait, so many are looked at, */
@@ -83,12 +83,14 @@ static struct {
     sy_heap_node *waiting;            /* units whose longest hole has grown, by sibling */
     size_t hole_grains;               /* in all units */
     size_t noted_grains;              /* so many of objects are noted as growth */
+    size_t given;                     /* slabs that caches got since their objects come and go */
     sy_slab *emptied;                 /* units without objects, unlinked by this put */
     bool torn;                        /* in the child of a fork: another thread was changing this */
     struct {                          /* of each cache that takes part, by its place in `joined`: */
         size_t objects;               /* in mixed units, live or in magazines, */
         size_t then;                  /* and after the last refill; */
         bool recycles;                /* the last refill had objects that the thread had freed */
+        size_t given;                 /* slabs that it got since its objects come and go */
     } of[JOINED_MAX];
 
     /* The caches that take part. Written under the lock of the start. */
@@ -464,7 +466,15 @@ static bool churns(const sy_cache *cache, unsigned count) {
     size_t then = mixing.of[place_in(cache)].then, now = mixing.of[place_in(cache)].objects;
     bool come_and_go =
         mixing.of[place_in(cache)].recycles || (then > now && then - now >= count / 2);
-    return come_and_go && cache->slab_count < units / CHURN_SHARE;
+    return come_and_go && mixing.given < units / CHURN_SHARE;
+}
+
+/* Counts `more` slabs as given to the cache, which has no more given ones than slabs. Both locks
+ * are held. */
+static void count_given(const sy_cache *cache, size_t more) {
+    size_t *given = &mixing.of[place_in(cache)].given, before = *given;
+    *given = (before < cache->slab_count ? before : cache->slab_count) + more;
+    mixing.given = mixing.given - before + *given;
 }
 
 /* Takes from the units whose longest hole is the least that is long enough. Returns how many
@@ -579,6 +589,7 @@ static void convert_slab(sy_cache *cache, sy_slab *slab, sy_pieces *pieces) {
     sy_lock_acquire(&sy_mixed.lock);
     cache->out -= out;
     mixing.of[place_in(cache)].objects += out;
+    count_given(cache, 0);
     __atomic_store_n(&slab->owner, (void *)&sy_mixed, __ATOMIC_RELAXED);
     __atomic_store_n(&slab->pieces, pieces, __ATOMIC_RELEASE);
     sy_fork_order();
@@ -618,8 +629,12 @@ static bool convert(bool anyway) {
 static bool gets_slab(sy_cache *cache, unsigned count) {
     sy_lock_acquire(&cache->lock);
     sy_lock_acquire(&sy_mixed.lock);
+    count_given(cache, 0);
     bool churn = churns(cache, count);
-    if (churn) note_refill(cache, false);
+    if (churn) {
+        note_refill(cache, false);
+        count_given(cache, 1);
+    }
     sy_lock_release(&sy_mixed.lock);
     sy_lock_release(&cache->lock);
     return churn;
@@ -940,7 +955,21 @@ static void discard_aside(sy_slab *unit, uint64_t pages, bool aged, size_t *byte
     if (unit->free_count == SY_UNIT_GRAINS) unlink_empty(unit);
 }
 
+/* Slabs that were given and released count as given until their cache asks again, or a trim
+ * begins. */
+static void recount_given(void) {
+    unsigned count = atomic_load_explicit(&mixing.joined_count, memory_order_acquire);
+    for (unsigned i = 0; i < count; i++) {
+        sy_lock_acquire(&mixing.joined[i]->lock);
+        sy_lock_acquire(&sy_mixed.lock);
+        count_given(mixing.joined[i], 0);
+        sy_lock_release(&sy_mixed.lock);
+        sy_lock_release(&mixing.joined[i]->lock);
+    }
+}
+
 bool sy_mixed_trim_step(size_t *left, bool aged, size_t *bytes) {
+    if (*left == SIZE_MAX) recount_given();
     sy_lock_acquire(&sy_mixed.lock);
     if (*left == SIZE_MAX) *left = sy_mixed.slab_count;
     for (int looked = 0; looked < STEP_UNITS && *left && sy_mixed.slabs; looked++) {
@@ -1009,7 +1038,7 @@ static void count_by_place(void *tally, uintptr_t object, size_t bytes) {
 }
 
 size_t sy_mixed_verify(void) {
-    size_t wrong = 0, units = 0, grains = 0, objects[JOINED_MAX] = {0};
+    size_t wrong = 0, units = 0, grains = 0, given = 0, objects[JOINED_MAX] = {0};
     sy_lock_acquire(&sy_mixed.lock);
     for (const sy_slab *unit = sy_mixed.slabs; unit; unit = unit->next, units++) {
         bool valid = unit_is_valid(unit);
@@ -1020,7 +1049,9 @@ size_t sy_mixed_verify(void) {
         if (valid) sy_mixed_each(unit, 0, UINTPTR_MAX, count_by_place, objects);
     }
     unsigned count = atomic_load_explicit(&mixing.joined_count, memory_order_relaxed);
-    for (unsigned i = 0; i < count; i++) wrong += mixing.of[i].objects != objects[i];
+    for (unsigned i = 0; i < count; given += mixing.of[i++].given)
+        wrong += mixing.of[i].objects != objects[i];
+    wrong += given != mixing.given;
     wrong += units != sy_mixed.slab_count || grains != mixing.hole_grains;
     sy_lock_release(&sy_mixed.lock);
     return wrong;
@@ -1102,7 +1133,11 @@ static void make_anew(void) {
     mixing.hole_grains = sy_mixed.slab_count = 0;
     sy_mixed.slabs = sy_mixed.last_slab = mixing.emptied = NULL;
     mixing.waiting = NULL;
-    for (unsigned i = 0; i < JOINED_MAX; i++) mixing.of[i].objects = 0;
+    mixing.given = 0;
+    for (unsigned i = 0; i < JOINED_MAX; i++) {
+        mixing.of[i].objects = 0;
+        mixing.given += mixing.of[i].given;
+    }
     sy_run_each(&sy_memory_main, add_again, NULL);
 }
 

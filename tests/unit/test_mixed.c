@@ -299,6 +299,47 @@ static void objects_that_come_and_go_move_to_slabs(void **state) {
     drop_all(MANY);
 }
 
+enum { HOT_SIZES = 8, HOT = 200 };
+static object hot[HOT_SIZES][HOT];
+
+static void use_again_and_again(object *at, size_t size) {
+    for (size_t round = 0; round < 60; round++)
+        for (size_t i = 0; i < HOT; i++) {
+            if (at[i].at) drop(&at[i]);
+            at[i] = make(size, (unsigned)(i + round));
+        }
+}
+
+static size_t count_in_slabs(const object *at) {
+    size_t count = 0;
+    for (size_t i = 0; i < HOT; i++) count += !sy_mixed_cache_at((uintptr_t)at[i].at);
+    return count;
+}
+
+/* All classes together get a sixteenth of the units: else each could hold free slots. When they
+ * need their slabs no more, others get some. */
+static void classes_that_come_and_go_share_a_bound(void **state) {
+    (void)state;
+    sy_mixed_least = 1 << 20;
+    leave_survivors(MANY, 200, 10);
+    for (size_t i = 0; i < MANY; i++)
+        if (!objects[i].at && i % 10 == 5) objects[i] = make(300, (unsigned)i);
+    size_t bytes = 0;
+    for (size_t k = 0; k < HOT_SIZES; k++) use_again_and_again(hot[k], 500 + 100 * k);
+    for (size_t k = 0; k < HOT_SIZES; k++) bytes += count_in_slabs(hot[k]) * (500 + 100 * k);
+    size_t units = atomic_load(&sy_memory_main.units_used);
+    must(bytes > 0 && bytes <= (units / 16 + 1) * SY_UNIT_BYTES);
+    must(sy_verify() == 0);
+    for (size_t k = 0; k < HOT_SIZES; k++)
+        for (size_t i = 0; i < HOT; i++) drop(&hot[k][i]);
+    sy_thread_flush();
+    sy_trim();
+    use_again_and_again(hot[0], 450);
+    must(count_in_slabs(hot[0]) > HOT / 2);
+    for (size_t i = 0; i < HOT; i++) drop(&hot[0][i]);
+    drop_all(MANY);
+}
+
 static void an_address_within_an_object_is_a_fault(void **state) {
     (void)state;
     object one = object_in_mixed_unit(200);
@@ -576,6 +617,7 @@ int main(void) {
         TEST(a_second_free_is_a_fault_before_and_after_the_flush),
         TEST(a_second_free_among_others_is_found_by_the_flush),
         TEST(objects_that_come_and_go_move_to_slabs),
+        TEST(classes_that_come_and_go_share_a_bound),
         TEST(an_address_within_an_object_is_a_fault),
         TEST(pages_in_holes_go_back_and_come_again),
         TEST(without_memory_for_the_tables_slabs_stay_slabs),
