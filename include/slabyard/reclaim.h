@@ -6,6 +6,7 @@
  *     sy_trim();                            everything that can go, however long it takes
  *     sy_trim_some(16 << 20, 200000);       16 MiB, or as much as 0.2 ms are enough for
  *     sy_set_decay(250);                    the default: memory unused for 0.5 to 1 s goes back
+ *     sy_set_slack(50);                     at most 1.5 times what live objects need
  *     sy_maintenance_start();               by a background thread rather than on slow paths
  *
  * Automatic return: now and then a thread that is on a slow path does a step of the work, which
@@ -63,6 +64,15 @@ SY_API size_t sy_trim_some(size_t bytes, uint64_t budget_ns);
  * program soon uses much of this memory again, it is kept up to four times as long. While the
  * program's memory falls, it is returned up to four times as soon. 0: never. The default is 250. */
 SY_API void sy_set_decay(uint64_t milliseconds);
+
+/**
+ * Bounds the memory that is held: from now on at most `percent` per cent more than live objects
+ * needed at the highest moment of the last one to two seconds, and 4 MiB more in any case. What is
+ * held beyond that goes back to the operating system on the slow path that notices it. Free objects
+ * in magazines of threads count as live. The less the per cent, the more page faults: free memory
+ * that would have been used again is gone. 0: no bound, the default.
+ */
+SY_API void sy_set_slack(size_t percent);
 
 /**
  * Starts the maintenance thread, a background thread that does the steps in place of the slow

@@ -236,6 +236,9 @@ size_t sy_cache_trim_rest(sy_memory *memory, bool handles);
 /* Bytes of the slabs of a cache. */
 size_t sy_cache_slab_bytes(sy_cache *cache);
 
+/* Adds the bytes of slabs that are no slots that are out, and those that were discarded. */
+void sy_cache_weigh(sy_cache *cache, size_t *idle, size_t *discarded);
+
 /* Violations of the cache's invariants, 0 when sound. Walks every slab under the lock. */
 size_t sy_cache_verify(sy_cache *cache);
 

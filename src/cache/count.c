@@ -112,6 +112,18 @@ size_t sy_cache_slab_bytes(sy_cache *cache) {
     return bytes;
 }
 
+void sy_cache_weigh(sy_cache *cache, size_t *idle, size_t *discarded) {
+    size_t bytes = 0;
+    sy_lock_acquire(&cache->lock);
+    for (const sy_slab *slab = cache->slabs; slab; slab = slab->next) {
+        bytes += slab->bytes;
+        *discarded += sy_count_bits(slab->holes) * sy_slab_granule(slab);
+    }
+    size_t out = cache->out * cache->layout.slot;
+    *idle += bytes > out ? bytes - out : 0;
+    sy_lock_release(&cache->lock);
+}
+
 void sy_get_stats(sy_stats *stats) {
     *stats = (sy_stats){0};
     sy_client *client;

@@ -32,7 +32,7 @@ static const size_t FREE_ROOM = 64 << 20;   /* from one look to the next, withou
 static const size_t LEAST_ROOM = 256 << 10; /* very near it */
 
 _Atomic int64_t sy_pressure_room = FIRST_ROOM;
-_Atomic size_t sy_pressure_returned;
+_Atomic size_t sy_pressure_taken, sy_pressure_returned;
 _Atomic size_t sy_pressure_unmet;
 
 static _Atomic int64_t room_then = FIRST_ROOM; /* when the room was set */

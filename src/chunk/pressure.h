@@ -28,11 +28,13 @@
 /* Bytes that may be taken before the next look, and bytes returned since the last look or
  * reading. */
 extern SY_HIDDEN _Atomic int64_t sy_pressure_room;
+extern SY_HIDDEN _Atomic size_t sy_pressure_taken; /* since the start; keep/slack.c looks at it */
 extern SY_HIDDEN _Atomic size_t sy_pressure_returned;
 
 /* To be called when `bytes` that hold no memory are taken, and when they have been returned. */
 static inline void sy_pressure_note(size_t bytes) {
     atomic_fetch_sub_explicit(&sy_pressure_room, (int64_t)bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&sy_pressure_taken, bytes, memory_order_relaxed);
 }
 static inline void sy_pressure_note_return(size_t bytes) {
     atomic_fetch_add_explicit(&sy_pressure_returned, bytes, memory_order_relaxed);

@@ -118,6 +118,7 @@ static void *span_alloc(size_t size, size_t align, size_t room, bool *clean) {
     if (!span) return NULL;
     span->first = span->start;
     int error = errno;
+    if (span->bytes >= atomic_load_explicit(&sy_turn_span, memory_order_relaxed)) sy_turn_soon();
     sy_turn_of_alloc();
     errno = error;
     return (void *)span->start;

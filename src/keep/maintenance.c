@@ -299,6 +299,7 @@ static void apply_options(void) {
     uint64_t value;
     sy_fail_apply_option();
     if (sy_options_take(SY_LATE_DECAY, &value)) sy_set_decay(value);
+    if (sy_options_take(SY_LATE_SLACK, &value)) sy_set_slack((size_t)value);
     if (sy_options_take(SY_LATE_LIMIT, &value)) sy_set_limit(&(sy_limit){.hard = (size_t)value});
     if (sy_options_take(SY_LATE_MAINTENANCE, &value)) {
         atomic_store(&waits_for_growth, value == SY_MAINTENANCE_AUTO);

@@ -9,6 +9,7 @@
 #include "chunk/memory.h"
 #include "keep/leaks.h"
 #include "keep/reclaim.h"
+#include "keep/slack.h"
 #include "magazine/client.h"
 #include "os/background.h"
 #include "os/facts.h"
@@ -28,20 +29,20 @@ const sy_part *const sy_parts[] = {
     &sy_stack_part,       /* a fork waits here before it takes a lock */
     &sy_maintenance_part, /* carries out options for its layer and those below */
     &sy_reclaim_part,     &sy_leaks_part,  &sy_account_part,
-    &sy_limits_part,      &sy_epochs_part, /* SY_RANK_EPOCHS */
-    &sy_threads_part,                      /* SY_RANK_THREADS */
-    &sy_caches_part,                       /* SY_RANK_CACHE */
-    &sy_mixed_part,                        /* SY_RANK_MIXED */
-    &sy_arenas_part,                       /* SY_RANK_ARENAS, SY_RANK_ARENA */
-    &sy_memory_part,                       /* SY_RANK_MEMORIES to SY_RANK_SIDE */
-    &sy_passed_part,                       /* SY_RANK_PASSED */
-    &sy_store_part,                        /* SY_RANK_STORE */
-    &sy_pools_part,                        /* SY_RANK_POOLS */
-    &sy_report_part,      &sy_guard_part,  /* SY_RANK_GUARD */
-    &sy_fail_part,                         /* SY_RANK_FAILURES */
-    &sy_options_part,                      /* SY_RANK_OPTIONS */
-    &sy_tags_part,                         /* SY_RANK_TAGS */
-    &sy_tools_part,                        /* SY_RANK_TOOLS */
+    &sy_slack_part,       &sy_limits_part, &sy_epochs_part, /* SY_RANK_EPOCHS */
+    &sy_threads_part,                                       /* SY_RANK_THREADS */
+    &sy_caches_part,                                        /* SY_RANK_CACHE */
+    &sy_mixed_part,                                         /* SY_RANK_MIXED */
+    &sy_arenas_part,                                        /* SY_RANK_ARENAS, SY_RANK_ARENA */
+    &sy_memory_part,                                        /* SY_RANK_MEMORIES to SY_RANK_SIDE */
+    &sy_passed_part,                                        /* SY_RANK_PASSED */
+    &sy_store_part,                                         /* SY_RANK_STORE */
+    &sy_pools_part,                                         /* SY_RANK_POOLS */
+    &sy_report_part,      &sy_guard_part,                   /* SY_RANK_GUARD */
+    &sy_fail_part,                                          /* SY_RANK_FAILURES */
+    &sy_options_part,                                       /* SY_RANK_OPTIONS */
+    &sy_tags_part,                                          /* SY_RANK_TAGS */
+    &sy_tools_part,                                         /* SY_RANK_TOOLS */
     &sy_background_part,  &sy_facts_part,
 };
 

@@ -13,6 +13,7 @@
 #include "chunk/chunk.h"
 #include "chunk/pressure.h"
 #include "chunk/quota.h"
+#include "keep/slack.h"
 #include "magazine/client.h"
 #include "magazine/sleepers.h"
 #include "magazine/turn.h"
@@ -330,13 +331,16 @@ static void end_pass(void) {
     if (!begin_due()) atomic_store_explicit(&sy_turn_wanted, false, memory_order_relaxed);
 }
 
-/* Does a few steps of the pass. False: another thread is doing one. If the maintenance thread runs,
- * it does the passes by age: other threads do no step of them. */
+/* Does a few steps of the pass. False: that is another thread's work. If the maintenance thread
+ * runs, it does the passes by age: other threads do no step of them. */
 static bool work(bool may_call) {
     if (atomic_load_explicit(&held, memory_order_relaxed) || !hold()) return false;
     int steps = at_work.kind == BY_AGE ? 1 : QUICK_STEPS;
     bool other = !may_call && !sy_os_is_hidden();
-    if (at_work.kind == BY_AGE && other && sy_maintenance_runs()) steps = 0;
+    if (at_work.kind == BY_AGE && other && sy_maintenance_runs()) {
+        let_go();
+        return false;
+    }
     at_work.may_call = may_call;
     while (steps-- > 0)
         if (!step(&at_work)) end_pass();
@@ -462,6 +466,13 @@ static void look_at_clock(bool allocates) {
     if (due && !sy_maintenance_runs()) begin_pass(BY_AGE);
 }
 
+/* If more is held than the option `slack` permits, does a pass at once for the rest. */
+static void relieve_slack(void) {
+    size_t wanted = sy_slack_look();
+    if (wanted) begin_at_once(wanted);
+    if (wanted) finish_pass(false, 0);
+}
+
 /* Called when a pass has begun: the thread looks through its slots too. Passes by growth may follow
  * one another quickly, and the thread still uses its items. */
 static void look_with_pass(unsigned begun) {
@@ -480,6 +491,7 @@ static void take_turn_of_pass(bool allocates) {
     own_turns.busy = true;
     if (sy_turns % SY_TURNS_PER_LOOK == 0) look_at_clock(allocates);
     relieve_pressure();
+    relieve_slack();
     if (sy_caches_grew()) begin_by_growth();
     unsigned begun = atomic_load_explicit(&passes, memory_order_relaxed);
     if (own_turns.passes != begun) look_with_pass(begun);

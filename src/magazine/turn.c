@@ -4,12 +4,13 @@
  */
 #include "magazine/turn.h"
 
-#include <stddef.h>
+#include <stdint.h>
 
 #include "magazine/client.h"
 
 _Atomic bool sy_turn_wanted;
 SY_TLS unsigned sy_turns;
+_Atomic size_t sy_turn_span = SIZE_MAX;
 
 static _Atomic(void (*)(bool)) work;
 

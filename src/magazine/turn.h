@@ -10,11 +10,16 @@
 #include <slabyard/base.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 enum { SY_TURNS_PER_LOOK = 16 }; /* turns of a thread from one look at the clock to the next */
 
 extern SY_HIDDEN _Atomic bool sy_turn_wanted; /* there is work: each turn looks */
 extern SY_HIDDEN SY_TLS unsigned sy_turns;    /* taken by this thread */
+
+/* After the allocation of a span of so many bytes or more, the turn does its work. Changed by
+ * keep/slack.c. */
+extern SY_HIDDEN _Atomic size_t sy_turn_span;
 
 /* Registers `work`. Turns of any thread call it: each turn while sy_turn_wanted is set, else every
  * SY_TURNS_PER_LOOK-th of a thread. `allocates`: the turn is that of an allocation. */

@@ -51,6 +51,7 @@ enum {
     SYSTEM_FILES,
     NAMES,
     LIMIT,
+    SLACK,
     HUGE_PAGES,
     OPTIONS
 };
@@ -114,6 +115,7 @@ enum {
     STATUS_MAX = 255, /* of a process */
     RARELY = 1000000000,
     DECAY_MAX = 1000000000, /* milliseconds: 11 days */
+    PERCENT_MAX = 1000000,
 };
 
 static const sy_value_type yes_no = {.read = sy_read_yes, .print = sy_print_yes};
@@ -147,6 +149,11 @@ static const sy_value_type limit = {.read = sy_read_bytes,
                                     .print = sy_print_bytes,
                                     .low = 1,
                                     .high = INT64_MAX,
+                                    .can_be_off = true};
+static const sy_value_type slack = {.read = sy_read_percent,
+                                    .print = sy_print_percent,
+                                    .low = 1,
+                                    .high = PERCENT_MAX,
                                     .can_be_off = true};
 static const sy_value_type huge = {.read = sy_read_bytes,
                                    .print = sy_print_bytes,
@@ -319,6 +326,10 @@ static const row table[OPTIONS] = {
                         "The most bytes that slabs and large objects of the process "
                         "may take."},
                .type = &limit},
+    [SLACK] = {.says = {"slack", "PER CENT: 25%, 100%, or off", NULL, "off",
+                        "The most memory that is held beyond what live objects needed at the "
+                        "highest moment of the last one to two seconds, and 4 MiB in any case."},
+               .type = &slack},
     [HUGE_PAGES] = {.says = {"huge", "BYTES, 2M or more, or off", NULL, "128M",
                              "Once this many bytes are in use, caches that grow get huge "
                              "pages, if the system has them. Large objects that the program "
@@ -329,6 +340,7 @@ static const row table[OPTIONS] = {
 static const unsigned late_rows[] = {[SY_LATE_DECAY] = DECAY,
                                      [SY_LATE_MAINTENANCE] = MAINTENANCE,
                                      [SY_LATE_LIMIT] = LIMIT,
+                                     [SY_LATE_SLACK] = SLACK,
                                      [SY_LATE_FAILURES] = FAIL};
 
 /* ---- settings ---- */

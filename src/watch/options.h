@@ -37,11 +37,12 @@ typedef enum sy_maintenance {
 /* SY_LEAKS_LOST: only unreachable objects are reported. */
 enum { SY_LEAKS_AT_DESTROY = 1, SY_LEAKS_AT_EXIT = 2, SY_LEAKS_LOST = 4 };
 /* Options that other layers carry out. Their values: milliseconds, 0: never; sy_maintenance; bytes,
- * 0: none; a text. */
+ * 0: none; per cent, 0: none; a text. */
 typedef enum sy_late {
     SY_LATE_DECAY,
     SY_LATE_MAINTENANCE,
     SY_LATE_LIMIT,
+    SY_LATE_SLACK,
     SY_LATE_FAILURES
 } sy_late;
 

@@ -158,6 +158,19 @@ void sy_print_time(const sy_value_type *type, uint64_t value, sy_text *text) {
     sy_text_add(text, seconds ? "s" : "ms");
 }
 
+static uint64_t worth_percent(sy_word unit) { return unit.length == 0 || sy_word_is(unit, "%"); }
+
+bool sy_read_percent(const sy_value_type *type, sy_word word, uint64_t *value) {
+    return read_units(type, word, worth_percent, value);
+}
+
+void sy_print_percent(const sy_value_type *type, uint64_t value, sy_text *text) {
+    (void)type;
+    if (print_off(value, text)) return;
+    sy_text_add_number(text, value);
+    sy_text_add(text, "%");
+}
+
 bool sy_read_rate(const sy_value_type *type, sy_word word, uint64_t *value) {
     *value = 1;
     if (sy_word_is(word, "all")) return true;

@@ -54,6 +54,10 @@ void sy_print_bytes(const sy_value_type *type, uint64_t value, sy_text *text);
 bool sy_read_time(const sy_value_type *type, sy_word word, uint64_t *value);
 void sy_print_time(const sy_value_type *type, uint64_t value, sy_text *text);
 
+/* Per cent: 50, 50%. */
+bool sy_read_percent(const sy_value_type *type, sy_word word, uint64_t *value);
+void sy_print_percent(const sy_value_type *type, uint64_t value, sy_text *text);
+
 /* One in N: 1/1000 or 1000; "all" for 1. */
 bool sy_read_rate(const sy_value_type *type, sy_word word, uint64_t *value);
 void sy_print_rate(const sy_value_type *type, uint64_t value, sy_text *text);

@@ -64,7 +64,7 @@ static void every_option_is_as_the_table_says_at_first(void **state) {
     (void)state;
     int count = 0;
     assert_int_equal(sy_each_option(expect_initial, &count), 0);
-    assert_int_equal(count, 35);
+    assert_int_equal(count, 36);
 }
 
 static int set_bare(void *arg, const sy_option *option) {

@@ -24,6 +24,13 @@ extern "C" {
     /// None: any thread may call it.
     pub fn sy_set_decay(milliseconds: u64);
 
+    /// Bounds the memory that is held: so many per cent more than live objects needed at the highest
+    /// moment of the last one to two seconds, and 4 MiB in any case; 0: no bound.
+    ///
+    /// # Safety
+    /// None: any thread may call it.
+    pub fn sy_set_slack(percent: usize);
+
     /// Starts a background thread that returns unused memory; -1 with `EAGAIN`, `ENOMEM`
     /// or `EPERM`.
     ///

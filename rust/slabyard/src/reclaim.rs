@@ -76,6 +76,18 @@ pub fn set_decay(decay: Option<Duration>) {
     unsafe { slabyard_sys::sy_set_decay(milliseconds) }
 }
 
+/// Bounds the memory that is held: from now on at most `percent` per cent more than live objects
+/// needed at the highest moment of the last one to two seconds, and 4 MiB more in any case. The less
+/// the per cent, the more page faults. `None`: no bound, the default. It is at least one per cent.
+///
+/// ```
+/// slabyard::set_slack(Some(50)); // at most 1.5 times what live objects need
+/// ```
+pub fn set_slack(percent: Option<usize>) {
+    // SAFETY: any thread may call this.
+    unsafe { slabyard_sys::sy_set_slack(percent.map_or(0, |percent| percent.max(1))) }
+}
+
 /// Declares that this thread will be idle. Until its next allocation or free, other threads may
 /// take the free objects in its magazines.
 pub fn thread_idle() {

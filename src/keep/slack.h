@@ -1,0 +1,31 @@
+/*
+ * slack.h: a bound for the memory that is held for objects: so many per cent more than live objects
+ * needed at the highest moment of the last one to two seconds (the option `slack`).
+ *
+ *     0                  live now         live peak             bound
+ *     |------------------|----------------|---------------------|
+ *                                         |<- per cent of it -->|
+ *     held: |--------------------------------------------------->
+ *
+ * Held are slabs, mixed units, spans, and free units that hold memory, without what was discarded.
+ * Live is what is held without free slots, holes and free units. Objects in magazines count as
+ * live. All is counted, not read from the system.
+ *
+ * Above: reclaim.c. Below: all layers up to cache/.
+ */
+#ifndef SY_KEEP_SLACK_H
+#define SY_KEEP_SLACK_H
+
+#include <slabyard/base.h>
+#include <stddef.h>
+
+#include "os/start.h"
+
+/* Called in a turn. If so much memory was taken since the last look, or so much time has passed,
+ * that a look is due, looks. Returns the bytes that should go back now. */
+size_t sy_slack_look(void);
+
+/* In the child of a fork another thread's look has ended. */
+extern SY_HIDDEN const sy_part sy_slack_part;
+
+#endif
