@@ -30,6 +30,7 @@ sy_quota sy_quota_process;
 _Atomic size_t sy_returned_early;
 _Atomic bool sy_early_marks_end;
 _Atomic int64_t sy_pressure_room;
+_Atomic size_t sy_pressure_taken;
 
 static sy_pieces table;
 
