@@ -70,7 +70,9 @@ SY_API void sy_set_decay(uint64_t milliseconds);
  * needed at the highest moment of the last one to two seconds, and 4 MiB more in any case. What is
  * held beyond that goes back to the operating system on the slow path that notices it. Free objects
  * in magazines of threads count as live. The less the per cent, the more page faults: free memory
- * that would have been used again is gone. 0: no bound, the default.
+ * that would have been used again is gone. 0: no bound, the default. A program whose sizes change:
+ *
+ *     sy_set_slack(25);
  */
 SY_API void sy_set_slack(size_t percent);
 
