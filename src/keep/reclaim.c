@@ -468,7 +468,7 @@ static void look_at_clock(bool allocates) {
 
 /* If more is held than the option `slack` permits, does a pass at once for the rest. */
 static void relieve_slack(void) {
-    size_t wanted = sy_slack_look();
+    size_t wanted = SY_UNLIKELY(sy_slack_is_bounded()) ? sy_slack_look() : 0;
     if (wanted) begin_at_once(wanted);
     if (wanted) finish_pass(false, 0);
 }

@@ -24,7 +24,8 @@ enum {
 
 static const uint64_t WINDOW_NS = 1000000000, LOOK_NS = 100000000; /* looks are no further apart */
 
-static _Atomic size_t percent; /* 0: there is no bound */
+_Atomic size_t sy_slack_percent;
+
 static _Atomic size_t look_at; /* the next look is when so much has been taken, */
 static _Atomic uint64_t
     look_time; /* or at this time: free memory that is used again is not taken */
@@ -34,9 +35,9 @@ static _Atomic bool looking; /* a thread looks; guards the fields below */
 static size_t peak_now, peak_before;
 static uint64_t began; /* this window */
 
-void sy_set_slack(size_t percent_) {
-    atomic_store_explicit(&sy_turn_span, percent_ ? ROOM_LEAST : SIZE_MAX, memory_order_relaxed);
-    atomic_store_explicit(&percent, percent_, memory_order_relaxed);
+void sy_set_slack(size_t percent) {
+    atomic_store_explicit(&sy_turn_span, percent ? ROOM_LEAST : SIZE_MAX, memory_order_relaxed);
+    atomic_store_explicit(&sy_slack_percent, percent, memory_order_relaxed);
     atomic_store_explicit(&look_at, 0, memory_order_relaxed);
 }
 
@@ -79,7 +80,7 @@ static size_t note_peak(size_t live, uint64_t now) {
 }
 
 static size_t bound_for(size_t peak) {
-    size_t share = atomic_load_explicit(&percent, memory_order_relaxed), more;
+    size_t share = atomic_load_explicit(&sy_slack_percent, memory_order_relaxed), more;
     if (__builtin_mul_overflow(peak / 100, share, &more)) return SIZE_MAX / 2;
     if (more < SPARE) more = SPARE;
     return more > SIZE_MAX / 2 - peak ? SIZE_MAX / 2 : peak + more;
@@ -99,7 +100,6 @@ static size_t compare(size_t taken, uint64_t now) {
 }
 
 size_t sy_slack_look(void) {
-    if (!atomic_load_explicit(&percent, memory_order_relaxed)) return 0;
     uint64_t now = sy_os_now();
     size_t taken = atomic_load_explicit(&sy_pressure_taken, memory_order_relaxed);
     bool due = taken >= atomic_load_explicit(&look_at, memory_order_relaxed) ||

@@ -17,11 +17,20 @@
 #define SY_KEEP_SLACK_H
 
 #include <slabyard/base.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "os/start.h"
 
-/* Called in a turn. If so much memory was taken since the last look, or so much time has passed,
+/* The option's value; 0: there is no bound. */
+extern SY_HIDDEN _Atomic size_t sy_slack_percent;
+
+static inline bool sy_slack_is_bounded(void) {
+    return atomic_load_explicit(&sy_slack_percent, memory_order_relaxed) != 0;
+}
+
+/* Called in a turn, if there is a bound. If so much memory was taken since the last look, or so much time has passed,
  * that a look is due, looks. Returns the bytes that should go back now. */
 size_t sy_slack_look(void);
 
