@@ -30,8 +30,8 @@ static inline bool sy_slack_is_bounded(void) {
     return atomic_load_explicit(&sy_slack_percent, memory_order_relaxed) != 0;
 }
 
-/* Called in a turn, if there is a bound. If so much memory was taken since the last look, or so much time has passed,
- * that a look is due, looks. Returns the bytes that should go back now. */
+/* Called in a turn, if there is a bound. If so much memory was taken since the last look, or so
+ * much time has passed, that a look is due, looks. Returns the bytes that should go back now. */
 size_t sy_slack_look(void);
 
 /* In the child of a fork another thread's look has ended. */
