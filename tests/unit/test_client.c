@@ -841,6 +841,34 @@ static void this_thread_empties_its_idle_slots(void **state) {
     close_bank(busy);
 }
 
+static uintptr_t given; /* a word that a thread frees as its first use of the bank */
+static size_t after[2]; /* words in magazines after its first and second look */
+
+static void *free_and_look(void *bank_) {
+    struct bank *bank = bank_;
+    put(bank, given);
+    for (int look = 0; look < 2; look++) {
+        while (sy_thread_reap_step(0)) {}
+        after[look] = waiting(bank);
+    }
+    return NULL;
+}
+
+/* Else a new thread would lose its first words at once: its first turn looks. */
+static void a_slot_that_no_look_has_seen_is_not_idle(void **state) {
+    (void)state;
+    pthread_t thread;
+    struct bank *bank = open_bank(&the_bank, WORDS_MAX, PLAIN);
+    must(get(bank, &given));
+    sy_thread_flush();
+    assert_int_equal(pthread_create(&thread, NULL, free_and_look, bank), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(after[0], 1);
+    assert_int_equal(after[1], 0);
+    assert_int_equal(bank->lent, 0);
+    close_bank(bank);
+}
+
 static void a_look_for_much_passes_by_slots_with_less(void **state) {
     (void)state;
     struct bank *bank = open_bank(&the_bank, WORDS_MAX, PLAIN);
@@ -1074,6 +1102,7 @@ int main(void) {
         cmocka_unit_test(a_drain_in_steps_takes_all),
         cmocka_unit_test(parked_threads_are_reaped_by_age),
         cmocka_unit_test(this_thread_empties_its_idle_slots),
+        cmocka_unit_test(a_slot_that_no_look_has_seen_is_not_idle),
         cmocka_unit_test(a_look_for_much_passes_by_slots_with_less),
         cmocka_unit_test(no_word_has_two_owners),
         cmocka_unit_test(each_allocation_is_counted_once),
