@@ -4,8 +4,8 @@
  *
  * How much memory is resident stands in a file, which only the observer reads (os/facts.h). After
  * each reading a number of bytes may be taken before the next look, `room`. Far from the limit this
- * is half of the distance to the mark; near it, a 64th of the mark; in the last 16th before the
- * limit, an eighth of what is left.
+ * is half of the distance to the mark; near it, a 64th of the mark; very near the limit, an eighth
+ * of what is left.
  *
  *     0                          resident                      mark            limit
  *     |--------------------------|<------ room ----->|----------|<-- an eighth ->|
@@ -23,7 +23,8 @@
 enum {
     SPARE_PART = 8, /* an eighth of the limit is left for stacks, code and other processes */
     NEAR_PART = 64, /* of the mark: growth between two looks near it, */
-    LEFT_PART = 8,  /* and very near the limit, of what is left; so many threads can look */
+    PRESS_PART = 4, /* of the spare part: beyond it the limit is very near, and threads wait; */
+    LEFT_PART = 8,  /* then growth between two looks, of what is left; so many threads can look */
     STALL_PART = 10,
 };
 
@@ -74,7 +75,7 @@ static void remember(size_t resident, int64_t room) {
 }
 
 static bool presses_at(const sy_distance *it) {
-    return it->limited && it->resident > it->mark + it->spare / 2;
+    return it->limited && it->resident > it->mark + it->spare / PRESS_PART;
 }
 
 /* The room until the next look. Very near the limit a thread that looks waits for a pass, while

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests the drop-in malloc under a memory limit of the control group: a program whose live memory
 # swings between 50 and 180 MiB (swing.c) ends normally in a group of 256 MiB, and in one of 300 MiB
-# if its sizes change; of 340 MiB, if no background thread reads how much memory is resident. Without
+# if its sizes change; of 320 MiB, if no background thread reads how much memory is resident. Without
 # reaction to the limit, the kernel would end it. Needs a control group of version 1 or 2 that this
 # user may create; else it exits with 77.
 # Usage: tests/malloc/limited.sh LIBRARY PROGRAM
@@ -41,5 +41,5 @@ run() { # run MIB WAY OPTIONS
 for _ in 1 2; do
     run 256 same ""
     run 300 changing ""
-    run 340 changing maintenance=no
+    run 320 changing maintenance=no
 done

@@ -90,11 +90,11 @@ static void near_the_limit_the_next_allocation_looks(void **state) {
     assert_int_equal(sy_pressure_look(), NEAR + 1);
     assert_int_equal(room(), NEAR);
     assert_false(sy_pressure_presses());
-    assert_true(read_resident((size_t)600 * MIB)); /* half of the spare part */
-    assert_int_equal(sy_pressure_look(), (size_t)40 * MIB + 2 * NEAR);
+    assert_true(read_resident((size_t)580 * MIB)); /* a quarter of the spare part */
+    assert_int_equal(sy_pressure_look(), (size_t)20 * MIB + 2 * NEAR);
     assert_false(sy_pressure_presses());
-    assert_true(read_resident((size_t)600 * MIB + 1));
-    assert_int_equal(sy_pressure_look(), (size_t)40 * MIB + 2 * NEAR + 1);
+    assert_true(read_resident((size_t)580 * MIB + 1));
+    assert_int_equal(sy_pressure_look(), (size_t)20 * MIB + 2 * NEAR + 1);
     assert_true(sy_pressure_presses());
     assert_false(read_resident((size_t)100 * MIB));
     assert_int_equal(sy_pressure_look(), 0);
