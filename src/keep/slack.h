@@ -1,6 +1,6 @@
 /*
- * slack.h: a bound for the memory that is held for objects: so many per cent more than live objects
- * needed at the highest moment of the last one to two seconds (the option `slack`).
+ * slack.h: a bound for the memory that is held for objects: what live objects needed at the highest
+ * moment of the last one to two seconds, and so many per cent of it (the option `slack`).
  *
  *     0                  live now         live peak             bound
  *     |------------------|----------------|---------------------|

@@ -30,6 +30,7 @@
 
 #include "cache/mixed.h"
 #include "chunk/chunk.h"
+#include "keep/slack.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "support/child.h"
@@ -254,9 +255,29 @@ static void free_survivors(void) {
     }
 }
 
+enum { FREED = 100, FREED_BYTES = 200000 };
+
+static void look_for_slack(void) {
+    sy_set_slack(1);
+    (void)sy_slack_look();
+    sy_set_slack(0);
+}
+
+/* Free memory of 20 MB is more than the bound permits. */
+static void find_slack(void) {
+    void *freed[FREED];
+    sy_set_slack(0);
+    for (int i = 0; i < FREED; i++) freed[i] = sy_malloc(FREED_BYTES);
+    for (int i = 0; i < FREED; i++) sy_free(freed[i]);
+    sy_set_slack(1);
+    must(sy_slack_look() > 0);
+    sy_set_slack(0);
+}
+
 static void go_on_in_child(void) {
     alarm(PATIENCE);
     must(sy_verify() == 0);
+    find_slack();
     work_on();
     must(sy_verify() == 0);
     for (size_t i = 0; i < OBJECTS; i++) {
@@ -453,6 +474,7 @@ static const operation operations[] = {
     {"quantum caches", nothing, use_quantum_caches, SHORT},
     {"take from holes", leave_survivors, take_from_holes, SHORT},
     {"put into holes", fill_holes, put_into_holes, SHORT},
+    {"look for slack", allocate_several, look_for_slack, SHORT},
     {"flush", allocate_several, flush, SHORT},
     {"go idle", allocate_several, go_idle, SHORT},
 };

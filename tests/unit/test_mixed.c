@@ -276,13 +276,18 @@ static void a_second_free_among_others_is_found_by_the_flush(void **state) {
     drop_all(MANY);
 }
 
-/* What a program frees and allocates again and again gets slabs, where a free costs less. */
-static void objects_that_come_and_go_move_to_slabs(void **state) {
-    (void)state;
+/* Leaves units of survivors, with objects of another size in some of their holes. */
+static void fill_some_holes(void) {
     sy_mixed_least = 1 << 20;
     leave_survivors(MANY, 200, 10);
     for (size_t i = 0; i < MANY; i++)
         if (!objects[i].at && i % 10 == 5) objects[i] = make(300, (unsigned)i);
+}
+
+/* What a program frees and allocates again and again gets slabs, where a free costs less. */
+static void objects_that_come_and_go_move_to_slabs(void **state) {
+    (void)state;
+    fill_some_holes();
     size_t before = 0, after = 0, hot = 0;
     for (size_t i = 5; i < MANY; i += 10)
         before += sy_mixed_cache_at((uintptr_t)objects[i].at) != NULL;
@@ -320,10 +325,7 @@ static size_t count_in_slabs(const object *at) {
  * need their slabs no more, others get some. */
 static void classes_that_come_and_go_share_a_bound(void **state) {
     (void)state;
-    sy_mixed_least = 1 << 20;
-    leave_survivors(MANY, 200, 10);
-    for (size_t i = 0; i < MANY; i++)
-        if (!objects[i].at && i % 10 == 5) objects[i] = make(300, (unsigned)i);
+    fill_some_holes();
     size_t bytes = 0;
     for (size_t k = 0; k < HOT_SIZES; k++) use_again_and_again(hot[k], 500 + 100 * k);
     for (size_t k = 0; k < HOT_SIZES; k++) bytes += count_in_slabs(hot[k]) * (500 + 100 * k);

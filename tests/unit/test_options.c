@@ -207,6 +207,12 @@ static void numbers(void **state) {
          "off", "1048577", NULL);
 }
 
+static void percents(void **state) {
+    (void)state;
+    EACH("slack", "50", "50%", "1%", "1%", "1000000%", "1000000%", "0", "off", "off", "off",
+         "1000001", NULL, "5 %", NULL, "5x", NULL, "%", NULL, "-1", NULL, "", NULL);
+}
+
 static void rates(void **state) {
     (void)state;
     EACH("guard", "all", "all", "1", "all", "1/1", "all", "1000", "1/1000", "1/5000", "1/5000", "0",
@@ -716,6 +722,7 @@ int main(void) {
         TEST(switches),
         TEST(sizes),
         TEST(numbers),
+        TEST(percents),
         TEST(rates),
         TEST(times),
         TEST(choices),

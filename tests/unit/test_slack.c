@@ -2,6 +2,7 @@
  * test_slack.c: the option `slack` bounds what is held (keep/slack.h), by what was live in the last
  * one to two seconds. The clock stands still.
  */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,6 +64,12 @@ static void take_turns(void) {
     for (int i = 0; i < 16; i++) sy_free(sy_malloc(4 * MIB + 1));
 }
 
+static void add_and_remove_40_mb(void) {
+    for (int i = 0; i < 200; i++) add(SPAN);
+    take_turns();
+    while (count) remove_last(SPAN);
+}
+
 /* Bytes that slabs, free units and spans hold, as the public statistics have it. */
 static int add_discarded(void *sum, const sy_cache_account *account) {
     *(size_t *)sum += account->stats.discarded;
@@ -79,8 +86,7 @@ static size_t held(void) {
 
 static void without_a_bound_all_is_kept(void **state) {
     (void)state;
-    for (int i = 0; i < 200; i++) add(SPAN);
-    while (count) remove_last(SPAN);
+    add_and_remove_40_mb();
     sy_fake_advance_clock(5 * SECOND);
     take_turns();
     assert_true(held() > 38 * MIB);
@@ -89,9 +95,7 @@ static void without_a_bound_all_is_kept(void **state) {
 static void what_was_live_a_moment_ago_may_be_held(void **state) {
     (void)state;
     sy_set_slack(30);
-    for (int i = 0; i < 200; i++) add(SPAN);
-    take_turns();
-    while (count) remove_last(SPAN);
+    add_and_remove_40_mb();
     sy_fake_advance_clock(SECOND / 2);
     take_turns();
     assert_true(held() > 38 * MIB);
@@ -106,9 +110,7 @@ static void what_was_live_a_moment_ago_may_be_held(void **state) {
 static void memory_that_was_used_long_ago_is_not_live(void **state) {
     (void)state;
     sy_set_slack(10);
-    for (int i = 0; i < 200; i++) add(SPAN);
-    take_turns();
-    while (count) remove_last(SPAN);
+    add_and_remove_40_mb();
     sy_fake_advance_clock(10 * SECOND); /* more than both windows */
     take_turns();
     assert_in_range(held(), 0, 9 * MIB);
@@ -128,8 +130,7 @@ static void small_programs_may_hold_4_mib(void **state) {
 static void a_bound_beyond_all_memory_is_none(void **state) {
     (void)state;
     sy_set_slack(SIZE_MAX);
-    for (int i = 0; i < 200; i++) add(SPAN);
-    while (count) remove_last(SPAN);
+    add_and_remove_40_mb();
     sy_fake_advance_clock(5 * SECOND);
     take_turns();
     assert_true(held() > 38 * MIB);
@@ -182,17 +183,48 @@ static void slabs_of_caches_go_too(void **state) {
     assert_int_equal(sy_cache_destroy(cache), 0);
 }
 
+enum { THREADS = 3, ROUNDS = 300 };
+
+static void *grow_and_shrink(void *arg) {
+    (void)arg;
+    for (int i = 0; i < ROUNDS; i++) {
+        unsigned char *blocks[20];
+        for (int k = 0; k < 20; k++)
+            must((blocks[k] = sy_malloc(90000 + 7000 * (size_t)k)) != NULL);
+        for (int k = 0; k < 20; k++) blocks[k][0] = blocks[k][89999] = (unsigned char)(i + k);
+        for (int k = 0; k < 20; k++) {
+            must(blocks[k][0] == (unsigned char)(i + k) && blocks[k][89999] == blocks[k][0]);
+            sy_free(blocks[k]);
+        }
+    }
+    return NULL;
+}
+
+/* While others allocate, look, and give memory back. */
+static void any_thread_sets_it_at_any_time(void **state) {
+    (void)state;
+    static const size_t percents[] = {1, 0, SIZE_MAX, 30};
+    pthread_t threads[THREADS];
+    sy_fake_reset(); /* the clock goes on */
+    for (int i = 0; i < THREADS; i++)
+        must(pthread_create(&threads[i], NULL, grow_and_shrink, NULL) == 0);
+    for (int i = 0; i < ROUNDS; i++) {
+        sy_set_slack(percents[i % 4]);
+        take_turns();
+    }
+    for (int i = 0; i < THREADS; i++) must(pthread_join(threads[i], NULL) == 0);
+    assert_int_equal(sy_verify(), 0);
+}
+
 static void the_option_sets_it(void **state) {
     (void)state;
     assert_int_equal(sy_set_options("slack=10%"), 0);
-    for (int i = 0; i < 200; i++) add(SPAN);
-    while (count) remove_last(SPAN);
+    add_and_remove_40_mb();
     sy_fake_advance_clock(10 * SECOND);
     take_turns();
     assert_in_range(held(), 0, 9 * MIB);
     assert_int_equal(sy_set_options("slack=off"), 0);
-    for (int i = 0; i < 200; i++) add(SPAN);
-    while (count) remove_last(SPAN);
+    add_and_remove_40_mb();
     sy_fake_advance_clock(10 * SECOND);
     take_turns();
     assert_true(held() > 38 * MIB);
@@ -209,6 +241,7 @@ int main(void) {
         TEST(a_bound_beyond_all_memory_is_none),
         TEST(in_cycles_of_changing_sizes_the_bound_is_kept),
         TEST(slabs_of_caches_go_too),
+        TEST(any_thread_sets_it_at_any_time),
         TEST(the_option_sets_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -76,12 +76,13 @@ pub fn set_decay(decay: Option<Duration>) {
     unsafe { slabyard_sys::sy_set_decay(milliseconds) }
 }
 
-/// Bounds the memory that is held: from now on at most `percent` per cent more than live objects
-/// needed at the highest moment of the last one to two seconds, and 4 MiB more in any case. The less
-/// the per cent, the more page faults. `None`: no bound, the default. It is at least one per cent.
+/// Bounds the free memory that is held. Its bound is `percent` per cent of what live objects needed
+/// at the highest moment of the last one to two seconds, but at least 4 MiB. Pages that hold a live
+/// object cannot go, so where such objects are scattered more may be held. A low bound costs page
+/// faults. `Some(0)` is taken for one per cent. `None`: no bound, the default.
 ///
 /// ```
-/// slabyard::set_slack(Some(50)); // at most 1.5 times what live objects need
+/// slabyard::set_slack(Some(50)); // free memory is at most half of what live objects need
 /// ```
 pub fn set_slack(percent: Option<usize>) {
     // SAFETY: any thread may call this.
