@@ -2,7 +2,7 @@
  * os.h: the operating-system interface: all that Slabyard asks of a system is declared here.
  *
  * Above: every layer may call it. No layer above makes a system call in another way or has an
- * #ifdef. Below: the files of one platform (linux*.c) implement all of it. In tests fake.c stands
+ * #ifdef. Below: the files of one platform implement all of it (platform.h). In tests fake.c stands
  * between the two, and can cause each failure named here.
  *
  * An address goes through these states, always in whole pages:
@@ -33,6 +33,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "os/platform.h"
+
+/* Whether this platform has a service. If not, the functions for it fail or do nothing. */
+static inline bool sy_os_has(sy_os_service service) { return (SY_OS_SERVICES & service) != 0; }
 
 /* ---- memory ---- */
 

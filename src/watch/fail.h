@@ -2,9 +2,9 @@
  * fail.h: decides whether an allocation or a system call is made to fail. slabyard/fail.h describes
  * the rules.
  *
- *     allocation in cache/, heap/ --sy_fail_due--+
- *                                                +--> rules, each with a count --> a report
- *     os/linux.c --function of sy_os_set_failing-+
+ *     allocation in cache/, heap/ ---sy_fail_due---+
+ *                                                  +--> rules, each with a count --> a report
+ *     os/failing.c --function of sy_os_set_failing-+
  *
  * Every rule that matches an allocation counts it, whether another rule makes it fail or not. So
  * the counts do not depend on the order of the rules. Without rules, an allocation only tests one

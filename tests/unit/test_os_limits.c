@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "os/linux_limits.h"
+#include "os/linux/limits.h"
 
 static char root[] = "/tmp/slabyard-test-os-XXXXXX";
 

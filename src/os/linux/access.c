@@ -1,22 +1,24 @@
 /*
- * linux_access.c: the part of os.h for accesses that the system refuses: the handler of SIGSEGV and
+ * access.c: the part of os.h for accesses that the system refuses: the handler of SIGSEGV and
  * SIGBUS, and the registers at the access. It reads only what the kernel passes to the handler, and
  * no memory at the bad address.
  */
 #define _GNU_SOURCE
 
-#include "os.h"
+#include "os/os.h"
 
-#include <errno.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <ucontext.h>
-#include <unistd.h>
+#if SY_PLATFORM_LINUX
+
+#    include <errno.h>
+#    include <signal.h>
+#    include <string.h>
+#    include <sys/syscall.h>
+#    include <ucontext.h>
+#    include <unistd.h>
 
 /* ---- registers ---- */
 
-#if defined(__x86_64__)
+#    if defined(__x86_64__)
 
 static const struct {
     const char *name;
@@ -45,7 +47,7 @@ static sy_os_way way_of(const ucontext_t *context) {
     return context->uc_mcontext.gregs[REG_ERR] & WAS_WRITE ? SY_OS_WRITE : SY_OS_READ;
 }
 
-#elif defined(__aarch64__)
+#    elif defined(__aarch64__)
 
 static const char *const names[] = {"x0",  "x1",  "x2",  "x3",  "x4",  "x5",  "x6",  "x7",
                                     "x8",  "x9",  "x10", "x11", "x12", "x13", "x14", "x15",
@@ -85,7 +87,7 @@ static sy_os_way way_of(const ucontext_t *context) {
     return SY_OS_WAY_UNKNOWN;
 }
 
-#else
+#    else
 
 enum { REGISTERS = 0 };
 
@@ -104,7 +106,7 @@ static sy_os_way way_of(const ucontext_t *context) {
     return SY_OS_WAY_UNKNOWN;
 }
 
-#endif
+#    endif
 
 _Static_assert((int)REGISTERS <= (int)SY_OS_REGISTERS_MAX, "an access has room for all");
 
@@ -248,3 +250,5 @@ void sy_os_on_bad_access(bool (*body)(const sy_os_access *access)) {
     }
     errno = saved;
 }
+
+#endif

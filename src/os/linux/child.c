@@ -1,5 +1,5 @@
 /*
- * linux_child.c: the part of os.h that runs a function in a child process or in a copy of this
+ * child.c: the part of os.h that runs a function in a child process or in a copy of this
  * process, and that loads libraries.
  *
  * The child is made by the system call clone, not by fork: fork runs hooks, which take locks,
@@ -10,22 +10,24 @@
  */
 #define _GNU_SOURCE
 
-#include "os.h"
+#include "os/os.h"
 
-#include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#if SY_PLATFORM_LINUX
+
+#    include <dlfcn.h>
+#    include <errno.h>
+#    include <fcntl.h>
+#    include <pthread.h>
+#    include <sched.h>
+#    include <signal.h>
+#    include <stdlib.h>
+#    include <string.h>
+#    include <sys/mman.h>
+#    include <sys/prctl.h>
+#    include <sys/resource.h>
+#    include <sys/syscall.h>
+#    include <sys/wait.h>
+#    include <unistd.h>
 
 /* The child gets a stack of this size, because the caller's may be a signal stack of a few KiB. It
  * is address space: pages that are not touched cost nothing. */
@@ -34,7 +36,7 @@ static const size_t STACK_BYTES = (size_t)8 << 20;
 /* Weak, since older C libraries have dlsym in a separate library, which the program may lack.
  * dlopen and dlmopen are found by name at run time: the linker would warn if a statically linked
  * program referred to them. Such a program loads no libraries. */
-#pragma weak dlsym
+#    pragma weak dlsym
 
 typedef void *open_anew(long list, const char *library, int mode); /* dlmopen of glibc */
 typedef void *open_here(const char *library, int mode);
@@ -172,7 +174,7 @@ void *sy_os_symbol(void *library, const char *name) {
     return dlsym ? dlsym(library ? library : RTLD_DEFAULT, name) : NULL;
 }
 
-#define NEW_LIST (-1) /* LM_ID_NEWLM */
+#    define NEW_LIST (-1) /* LM_ID_NEWLM */
 
 /* In a list of its own the library gets its own C library, whose heap is not corrupted. A C library
  * other than glibc has one list. */
@@ -183,3 +185,5 @@ void *sy_os_load(const char *library) {
     open_here *here = (open_here *)sy_os_symbol(NULL, "dlopen");
     return here ? here(library, RTLD_NOW | RTLD_LOCAL) : NULL;
 }
+
+#endif

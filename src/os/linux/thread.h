@@ -1,7 +1,7 @@
 /*
- * linux_thread.h: what the files linux*.c share about threads: the calling thread's thread pointer,
- * which is the address of the C library's structure for the thread; its stack; threads of which the
- * C library does not know; and failures on demand.
+ * thread.h: what the files of this folder share about threads: the calling thread's thread pointer,
+ * which is the address of the C library's structure for the thread; its stack; and threads of which
+ * the C library does not know.
  */
 #ifndef SY_OS_LINUX_THREAD_H
 #define SY_OS_LINUX_THREAD_H
@@ -11,9 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Whether sy_os_set_failing's function lets this call fail; then errno is ENOMEM. */
-bool sy_linux_made_to_fail(const char *call);
-
 /* Whether the system tells that all pages of the range can be read, as it does from Linux 5.14 on.
  * Pages that have no memory yet may get some. May change errno. */
 bool sy_linux_is_readable(uintptr_t start, size_t bytes);
@@ -22,7 +19,7 @@ bool sy_linux_is_readable(uintptr_t start, size_t bytes);
  * `frame`, if this is on another stack. */
 uintptr_t sy_linux_left(uintptr_t frame);
 
-/* ---- threads of which the C library does not know (linux_hidden.c) ---- */
+/* ---- threads of which the C library does not know (hidden.c) ---- */
 
 /* The memory of such threads, of one at a time. It is made at the first start, and kept. */
 typedef struct sy_linux_room {
@@ -55,6 +52,10 @@ static inline const char *sy_linux_thread_pointer(void) {
 #if defined(__x86_64__)
     const char *pointer;
     __asm__("movq %%fs:0, %0" : "=r"(pointer));
+    return pointer;
+#elif defined(__powerpc64__) /* gcc before 13 has no such function there */
+    const char *pointer;
+    __asm__("mr %0, 13" : "=r"(pointer));
     return pointer;
 #else
     return (const char *)__builtin_thread_pointer();

@@ -1,16 +1,18 @@
 /*
- * linux_race.c: recognises the detector of races under which the process runs, and makes its
+ * race.c: recognises the detector of races under which the process runs, and makes its
  * requests.
  */
 #define _GNU_SOURCE
 
 #include "os/race.h"
-
-#include <link.h>
-#include <stdbool.h>
-#include <string.h>
-
 #include "base/cpu.h"
+#include "os/platform.h"
+
+#if SY_PLATFORM_LINUX
+
+#    include <link.h>
+#    include <stdbool.h>
+#    include <string.h>
 
 /* ThreadSanitizer: weak references to its functions. */
 extern __attribute__((weak, visibility("default"))) void __tsan_acquire(void *where);
@@ -81,3 +83,5 @@ void sy_race_own(const void *start, size_t bytes) {
     if (sy_race_detector == BY_HELGRIND) ask(UNTRACK, start, bytes, 0);
     if (sy_race_detector == BY_DRD) ask(SUPPRESS, start, bytes, 0);
 }
+
+#endif

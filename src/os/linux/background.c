@@ -1,41 +1,43 @@
 /*
- * linux_background.c: the part of os.h for background threads: how they start, where they run, and
+ * background.c: the part of os.h for background threads: how they start, where they run, and
  * how they find out that the program's threads have ended.
  *
  * The threads make system calls by `syscall`: other libraries replace open, read, stat or unshare
- * with functions that take locks, which a hidden thread must not do (linux_hidden.c).
+ * with functions that take locks, which a hidden thread must not do (hidden.c).
  */
 #define _GNU_SOURCE
 
-#include "os.h"
+#include "os/failing.h"
+#include "os/linux/limits.h"
+#include "os/linux/thread.h"
+#include "os/os.h"
+#include "os/race.h"
 
-#include "linux_limits.h"
-#include "linux_thread.h"
-#include "race.h"
+#if SY_PLATFORM_LINUX
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <link.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#    include <errno.h>
+#    include <fcntl.h>
+#    include <limits.h>
+#    include <link.h>
+#    include <pthread.h>
+#    include <sched.h>
+#    include <signal.h>
+#    include <string.h>
+#    include <sys/prctl.h>
+#    include <sys/stat.h>
+#    include <sys/syscall.h>
+#    include <unistd.h>
 
-#if defined(__SANITIZE_THREAD__)
-#    define RACES_ARE_WATCHED true
-#elif defined(__has_feature)
-#    if __has_feature(thread_sanitizer)
+#    if defined(__SANITIZE_THREAD__)
 #        define RACES_ARE_WATCHED true
+#    elif defined(__has_feature)
+#        if __has_feature(thread_sanitizer)
+#            define RACES_ARE_WATCHED true
+#        endif
 #    endif
-#endif
-#ifndef RACES_ARE_WATCHED
-#    define RACES_ARE_WATCHED false
-#endif
+#    ifndef RACES_ARE_WATCHED
+#        define RACES_ARE_WATCHED false
+#    endif
 
 /* ---- processors ---- */
 
@@ -81,8 +83,8 @@ unsigned sy_os_cpu_count(void) {
 /* ---- a thread ---- */
 
 /* Kernel names that older headers lack. */
-#define CLOSE_RANGE       436 /* 5.9 */
-#define CLOSE_AND_UNSHARE 2   /* CLOSE_RANGE_UNSHARE */
+#    define CLOSE_RANGE       436 /* 5.9 */
+#    define CLOSE_AND_UNSHARE 2   /* CLOSE_RANGE_UNSHARE */
 
 /* A thread inherits the processors and the policy of the thread that starts it. A policy for real
  * time would let the background thread delay the program's threads. Other policies stay. */
@@ -216,7 +218,7 @@ static bool hides(const sy_os_background *thread) { return thread->hidden && sy_
 
 int sy_os_start_thread(const sy_os_background *thread) {
     pthread_t started;
-    if (sy_linux_made_to_fail("start_thread")) return -1;
+    if (sy_os_is_failing("start_thread")) return -1;
     if (hides(thread)) {
         pthread_sigmask(SIG_SETMASK, NULL, &starters_mask);
         return sy_linux_start_hidden(&own_room, thread->stack, run, (void *)thread);
@@ -237,7 +239,7 @@ static int make_reader(const sy_os_background *thread, uintptr_t *reader) {
 }
 
 int sy_os_start_reader(const sy_os_background *thread, uintptr_t *reader) {
-    if (sy_linux_made_to_fail("start_reader")) return -1;
+    if (sy_os_is_failing("start_reader")) return -1;
     atomic_store_explicit(&departure, TRIES, memory_order_relaxed);
     if (make_reader(thread, reader) != 0) return -1;
     while (atomic_load_explicit(&departure, memory_order_acquire) == TRIES)
@@ -285,11 +287,11 @@ int sy_os_barrier_threads(void) {
 }
 
 static int get_status(const char *path, struct stat *status) {
-#if defined(SYS_newfstatat)
+#    if defined(SYS_newfstatat)
     return (int)syscall(SYS_newfstatat, AT_FDCWD, path, status, 0);
-#else
+#    else
     return stat(path, status);
-#endif
+#    endif
 }
 
 /* The directory has a subdirectory for each thread. Its number of links is two more. */
@@ -331,3 +333,5 @@ void sy_os_await_end(unsigned thread) {
         sy_os_wait_for(&nothing, 0, APART_NS);
     errno = saved;
 }
+
+#endif

@@ -1,5 +1,5 @@
 /*
- * linux_limits.c: reads the limits of control groups for linux_limits.h.
+ * limits.c: reads the limits of control groups for limits.h.
  *
  * /proc/self/cgroup has one line per hierarchy, `number:controllers:path`; version 2 has number 0
  * and no controllers. The path is relative to the mount point of that hierarchy. In a container it
@@ -9,7 +9,7 @@
  *
  * It also reads the process's resident memory, and how long tasks have waited for memory.
  *
- * The observer calls these functions, perhaps as a hidden thread (linux_hidden.c): so there are no
+ * The observer calls these functions, perhaps as a hidden thread (hidden.c): so there are no
  * streams and no snprintf here, and system calls are made by `syscall`.
  *
  * Paths and the content of /proc/self/cgroup are in static memory, because the caller's stack may
@@ -17,16 +17,19 @@
  */
 #define _GNU_SOURCE
 
-#include "linux_limits.h"
+#include "os/linux/limits.h"
+#include "os/platform.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#if SY_PLATFORM_LINUX
+
+#    include <errno.h>
+#    include <fcntl.h>
+#    include <limits.h>
+#    include <stdbool.h>
+#    include <stdint.h>
+#    include <string.h>
+#    include <sys/syscall.h>
+#    include <unistd.h>
 
 enum { PATH_BYTES = 4096, VALUE_BYTES = 64, STALL_BYTES = 256 };
 
@@ -300,3 +303,5 @@ sy_linux_huge sy_linux_huge_setting(const char *root) {
     if (strstr(value, "[always]")) return SY_LINUX_HUGE_ALWAYS;
     return strstr(value, "[madvise]") ? SY_LINUX_HUGE_ASKED : SY_LINUX_HUGE_NEVER;
 }
+
+#endif

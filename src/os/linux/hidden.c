@@ -1,5 +1,5 @@
 /*
- * linux_hidden.c: background threads of which the C library does not know. It is made by the system
+ * hidden.c: background threads of which the C library does not know. It is made by the system
  * call clone instead of pthread_create.
  *
  * From the first pthread_create on, glibc takes locks with atomic instructions (mutexes, streams,
@@ -28,22 +28,21 @@
  */
 #define _GNU_SOURCE
 
-#include "linux_thread.h"
+#include "os/linux/thread.h"
+#include "os/os.h"
+#include "os/race.h"
 
-#include <slabyard/base.h>
+#if SY_PLATFORM_LINUX
 
-#include "os.h"
-#include "race.h"
-
-#include <errno.h>
-#include <link.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#    include <errno.h>
+#    include <link.h>
+#    include <pthread.h>
+#    include <sched.h>
+#    include <signal.h>
+#    include <string.h>
+#    include <sys/mman.h>
+#    include <sys/syscall.h>
+#    include <unistd.h>
 
 SY_TLS bool sy_linux_is_hidden;
 
@@ -52,25 +51,25 @@ __attribute__((weak)) bool sy_os_may_hide_threads(void) { return false; }
 bool sy_os_is_hidden(void) { return sy_linux_is_hidden; }
 
 /* An instrumented library would call its sanitizer, whose thread-local variables are not set. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#    define SANITIZED 1
-#elif defined(__has_feature)
-#    if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-        __has_feature(memory_sanitizer)
+#    if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #        define SANITIZED 1
+#    elif defined(__has_feature)
+#        if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+            __has_feature(memory_sanitizer)
+#            define SANITIZED 1
+#        endif
 #    endif
-#endif
 
-#if defined(__GLIBC__) && !defined(SY_DLOPEN) && !defined(SANITIZED) && \
-    (defined(__x86_64__) || defined(__aarch64__))
+#    if defined(__GLIBC__) && !defined(SY_DLOPEN) && !defined(SANITIZED) && \
+        (defined(__x86_64__) || defined(__aarch64__))
 
 /* The thread's number in struct pthread: behind a header of 24 words (on x86-64 704 bytes) and the
  * two links of a list, in all versions of glibc so far. It is tested with the starting thread. */
-#    if defined(__x86_64__)
+#        if defined(__x86_64__)
 enum { NUMBER_AT = 720, STRUCTURE_BYTES = 8192, TCB_BYTES = 0 };
-#    else
+#        else
 enum { NUMBER_AT = 208, STRUCTURE_BYTES = 0, TCB_BYTES = 16 };
-#    endif
+#        endif
 enum { LONGEST = 64 << 20 }; /* static TLS blocks that are longer are not imitated */
 
 /* A sanitizer in the program replaces functions of the C library that this library calls. */
@@ -205,15 +204,15 @@ static void furnish(const sy_linux_room *room) {
     for (unsigned i = 0; i < 2; i++)
         if (layout.of[i].bytes)
             memcpy(pointer + layout.of[i].at, layout.of[i].first, layout.of[i].bytes);
-#    if defined(__x86_64__)
+#        if defined(__x86_64__)
     enum { ITSELF = 0, AGAIN = 2, SEVERAL = 3, STACK_GUARD = 5, POINTER_GUARD = 6 };
     void **own = (void **)(uintptr_t)sy_linux_thread_pointer();
     structure[ITSELF] = structure[AGAIN] = structure;
     structure[STACK_GUARD] = own[STACK_GUARD];
     structure[POINTER_GUARD] = own[POINTER_GUARD];
-#    else
+#        else
     enum { SEVERAL = 0 };
-#    endif
+#        endif
     *(int *)(void *)&structure[SEVERAL] = 1;
     if (&__rseq_offset) ((int32_t *)(void *)(pointer + __rseq_offset))[1] = -1; /* no processor */
 }
@@ -227,7 +226,7 @@ typedef void body_function(void *arg);
 long SY_HIDDEN sy_linux_clone(unsigned long flags, void *top, _Atomic uint32_t *number,
                               void *pointer, body_function *body, void *arg);
 
-#    if defined(__x86_64__)
+#        if defined(__x86_64__)
 
 __asm__(".pushsection .text\n"
         ".hidden sy_linux_clone\n"
@@ -255,7 +254,7 @@ __asm__(".pushsection .text\n"
         ".size sy_linux_clone, . - sy_linux_clone\n"
         ".popsection");
 
-#    else
+#        else
 
 __asm__(".pushsection .text\n"
         ".hidden sy_linux_clone\n"
@@ -279,7 +278,7 @@ __asm__(".pushsection .text\n"
         ".size sy_linux_clone, . - sy_linux_clone\n"
         ".popsection");
 
-#    endif
+#        endif
 
 /* The thread ends by the system call: its stack is not glibc's to free. */
 static _Noreturn void live(void *room) {
@@ -311,7 +310,7 @@ int sy_linux_start_hidden(sy_linux_room *room, size_t stack, void *(*body)(void 
     return -1;
 }
 
-#else
+#    else
 
 bool sy_linux_can_hide(void) { return false; }
 
@@ -327,5 +326,7 @@ int sy_linux_start_hidden(sy_linux_room *room, size_t stack, void *(*body)(void 
 void sy_linux_await_hidden(const sy_linux_room *room) { (void)room; }
 void sy_linux_forget_hidden(const sy_linux_room *room) { (void)room; }
 void sy_linux_clear_room(const sy_linux_room *room) { (void)room; }
+
+#    endif
 
 #endif

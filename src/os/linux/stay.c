@@ -1,5 +1,5 @@
 /*
- * linux_stay.c: the part of os.h that keeps the shared object loaded that contains the library.
+ * stay.c: the part of os.h that keeps the shared object loaded that contains the library.
  *
  * The linker can mark a shared object as one that dlclose does not unload (-z nodelete), and marks
  * the project's own shared libraries so. But the library may be linked statically into a plug-in,
@@ -8,11 +8,13 @@
  */
 #define _GNU_SOURCE
 
-#include "os.h"
+#include "os/os.h"
 
-#include <dlfcn.h>
-#include <errno.h>
-#include <link.h>
+#if SY_PLATFORM_LINUX
+
+#    include <dlfcn.h>
+#    include <errno.h>
+#    include <link.h>
 
 /* The dynamic section of the object that contains this file; none in a static executable. */
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((weak, visibility("hidden")));
@@ -42,3 +44,5 @@ void sy_os_stay_loaded(void) {
         (void)again(about.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
     errno = error;
 }
+
+#endif

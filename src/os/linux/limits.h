@@ -1,10 +1,11 @@
 /*
- * linux_limits.h: the limits of memory and processors that control groups set for this process
+ * limits.h: the limits of memory and processors that control groups set for this process
  * (version 1, version 2, and both at once), the memory that it uses, how long tasks wait for
  * memory, and the system's overcommit policy.
  *
- * Above: linux.c, and test_os.c, which makes its own directories with such files. Below: files
- * under /proc and /sys. `root` is put in front of every path: "" for the machine's own files.
+ * Above: the files of this folder, and test_os_limits.c, which makes its own directories with such
+ * files. Below: files under /proc and /sys. `root` is put in front of every path: "" for the
+ * machine's own files.
  *
  * Never allocates. A file that cannot be read or understood counts as no limit. One thread at a
  * time may call these functions (os/facts.c sees to this).

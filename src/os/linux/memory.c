@@ -1,9 +1,5 @@
 /*
- * linux.c: os.h on Linux: memory, processors, time, threads, fork, files and the end of the
- * process. The other parts of os.h are in linux_access.c (refused accesses), linux_background.c and
- * linux_hidden.c (background threads), linux_child.c (child processes, loading libraries),
- * linux_limits.c (control groups), linux_maps.c (written memory), linux_places.c (what lies at an
- * address), linux_stay.c (the library stays loaded) and linux_stderr.c (where messages go).
+ * memory.c: the part of os.h for memory.
  *
  * Reserved address space is a private anonymous mapping without access; commit is mprotect, discard
  * is madvise. The kernel counts a private mapping for its overcommit policy (vm.overcommit_memory)
@@ -12,93 +8,34 @@
  * could not be.) The kernel merges neighbouring mappings with the same name and access, so a
  * reservation whose front part is committed takes two mappings.
  */
-#if !defined(__linux__)
-#    error "linux.c is for Linux; another platform needs a file of its own in this folder"
-#endif
-
 #define _GNU_SOURCE
 
-#include "os.h"
-
-#include <slabyard/base.h>
-
 #include "base/bits.h"
-#include "base/cpu.h"
-#include "base/random.h"
-#include "facts.h"
-#include "linux_limits.h"
-#include "linux_thread.h"
+#include "os/facts.h"
+#include "os/failing.h"
+#include "os/linux/thread.h"
+#include "os/os.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/auxv.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/random.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
+#if SY_PLATFORM_LINUX
 
-#if defined(__has_include)
-#    if __has_include(<sys/rseq.h>)
-#        include <sys/rseq.h>
-#        define HAVE_RSEQ 1
-#    endif
-#endif
+#    include <errno.h>
+#    include <sys/mman.h>
+#    include <sys/prctl.h>
+#    include <sys/syscall.h>
+#    include <unistd.h>
 
 /* Names of the kernel that older headers lack, or that are not among the C library's headers. */
-#define WAIT_PRIVATE           128 /* FUTEX_WAIT_PRIVATE */
-#define WAKE_PRIVATE           129 /* FUTEX_WAKE_PRIVATE */
-#define COMPARE_PRIVATE        132 /* FUTEX_CMP_REQUEUE_PRIVATE */
-#define MOVE_AND_KEEP          4   /* 5.7; MREMAP_DONTUNMAP */
-#define ADVICE_POPULATE_READ   22  /* 5.14 */
-#define ADVICE_POPULATE_WRITE  23  /* 5.14 */
-#define ADVICE_DONTNEED_LOCKED 24  /* 5.18 */
-#define ADVICE_COLLAPSE        25  /* 6.1 */
-#define ADVICE_GUARD           102 /* 6.13 */
-#define ADVICE_UNGUARD         103
-#define ADVICE_OF_NO_KERNEL    9999
-#define NAME_MAPPING           0x53564d41 /* 5.17; PR_SET_VMA */
-#define NAME_ANONYMOUS         0          /* PR_SET_VMA_ANON_NAME */
-
-static const uint64_t NS_PER_SECOND = 1000000000;
-#define AUXV_RSEQ_FEATURE_SIZE 27 /* 6.3 */
-
-static int fail_with_errno(int error) {
-    errno = error;
-    return -1;
-}
-
-/* ---- failures on demand ---- */
-
-const char *const sy_os_calls[] = {
-    "reserve", "commit", "populate",     "discard",      "move",           "decommit", "release",
-    "huge",    "guard",  "start_thread", "start_reader", "at_thread_exit", "at_fork",  NULL};
-
-typedef bool due_function(const char *call);
-
-static _Atomic(due_function *) failing;
-
-void sy_os_set_failing(due_function *due) {
-    atomic_store_explicit(&failing, due, memory_order_release);
-}
-
-bool sy_linux_made_to_fail(const char *call) {
-    due_function *due = atomic_load_explicit(&failing, memory_order_acquire);
-    if (__builtin_expect(due == NULL, 1) || !due(call)) return false;
-    errno = ENOMEM;
-    return true;
-}
-
-/* ---- memory ---- */
+#    define COMPARE_PRIVATE        132 /* FUTEX_CMP_REQUEUE_PRIVATE */
+#    define MOVE_AND_KEEP          4   /* 5.7; MREMAP_DONTUNMAP */
+#    define ADVICE_POPULATE_READ   22  /* 5.14 */
+#    define ADVICE_POPULATE_WRITE  23  /* 5.14 */
+#    define ADVICE_DONTNEED_LOCKED 24  /* 5.18 */
+#    define ADVICE_COLLAPSE        25  /* 6.1 */
+#    define ADVICE_GUARD           102 /* 6.13 */
+#    define ADVICE_UNGUARD         103
+#    define ADVICE_OF_NO_KERNEL    9999
+#    define NAME_MAPPING           0x53564d41 /* 5.17; PR_SET_VMA */
+#    define NAME_ANONYMOUS         0          /* PR_SET_VMA_ANON_NAME */
 
 /* getpagesize reads a variable of the C library. sysconf would also read a table of constants, and
  * so bring 64 KiB of the C library into a small program's memory. */
@@ -270,7 +207,7 @@ static void *reserve_more_and_cut(size_t bytes, size_t align) {
 /* A mapping of exactly this size is tried first: near a limit there may be no address space for a
  * larger one, and mappings that touch become one. */
 void *sy_os_reserve(size_t bytes, size_t align, const char *name) {
-    if (sy_linux_made_to_fail("reserve")) return NULL;
+    if (sy_os_is_failing("reserve")) return NULL;
     int saved = errno;
     if (has_too_many_mappings()) {
         void *part = lengthen_spare(bytes, align);
@@ -290,28 +227,8 @@ void *sy_os_reserve(size_t bytes, size_t align, const char *name) {
 }
 
 int sy_os_commit(void *start, size_t bytes) {
-    if (sy_linux_made_to_fail("commit")) return -1;
+    if (sy_os_is_failing("commit")) return -1;
     return mprotect(start, bytes, PROT_READ | PROT_WRITE);
-}
-
-/* Tools take a stack here (sy_cpu_keep_frame keeps this function on it). */
-__attribute__((weak)) void *sy_os_block(size_t bytes, size_t align) {
-    sy_cpu_keep_frame();
-    int saved = errno;
-    void *block = NULL;
-    if (align <= _Alignof(max_align_t))
-        block = malloc(bytes);
-    else if (posix_memalign(&block, align, bytes) != 0)
-        block = NULL;
-    errno = block == NULL ? ENOMEM : saved;
-    return block;
-}
-
-__attribute__((weak)) void sy_os_block_free(void *block) {
-    sy_cpu_keep_frame();
-    int saved = errno;
-    free(block);
-    errno = saved;
 }
 
 /* Whether madvise answers 0 to an advice that no kernel has. qemu's user mode does, and ignores the
@@ -337,7 +254,7 @@ static bool accepts_any_advice(void) {
 static int advise(void *start, size_t bytes, int advice) {
     int result;
     int left = 100;
-    if (advice >= ADVICE_POPULATE_READ && accepts_any_advice()) return fail_with_errno(EINVAL);
+    if (advice >= ADVICE_POPULATE_READ && accepts_any_advice()) return sy_os_failed(EINVAL);
     do result = madvise(start, bytes, advice);
     while (result != 0 && (errno == EAGAIN || errno == EINTR) && --left > 0);
     return result;
@@ -354,13 +271,13 @@ static void touch(unsigned char *start, size_t bytes) {
 }
 
 int sy_os_populate(void *start, size_t bytes) {
-    if (sy_linux_made_to_fail("populate")) return -1;
+    if (sy_os_is_failing("populate")) return -1;
     int saved = errno;
     if (advise(start, bytes, ADVICE_POPULATE_WRITE) == 0) {
         errno = saved;
         return 0;
     }
-    if (errno != EINVAL) return fail_with_errno(ENOMEM);
+    if (errno != EINVAL) return sy_os_failed(ENOMEM);
     touch(start, bytes);
     errno = saved;
     return 0;
@@ -375,12 +292,6 @@ static bool kernel_moves_mappings(void) {
     bool can = mprotect(from, page, PROT_READ | PROT_WRITE) == 0 && move(from, to, 2 * page);
     sy_os_release(from, (can ? 4 : 2) * page);
     return can;
-}
-
-bool sy_os_space_is_limited(void) {
-    struct rlimit space, data;
-    return getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur != RLIM_INFINITY ||
-           getrlimit(RLIMIT_DATA, &data) != 0 || data.rlim_cur != RLIM_INFINITY;
 }
 
 enum { MOVES_UNKNOWN, MOVES, MOVES_NOT };
@@ -455,7 +366,7 @@ static size_t length_of_mapping(char *start, size_t most) {
 size_t sy_os_move(void *from, void *to, size_t bytes, bool *lost) {
     int saved = errno;
     size_t moved = 0;
-    bool can = !sy_linux_made_to_fail("move") && sy_os_can_move();
+    bool can = !sy_os_is_failing("move") && sy_os_can_move();
     *lost = false;
     while (can && moved < bytes) {
         char *source = (char *)from + moved, *target = (char *)to + moved;
@@ -482,7 +393,7 @@ bool sy_os_is_written(const void *address) {
 
 int sy_os_decommit(void *start, size_t bytes) {
     const int again = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
-    if (sy_linux_made_to_fail("decommit") || mmap(start, bytes, PROT_NONE, again, -1, 0) != start)
+    if (sy_os_is_failing("decommit") || mmap(start, bytes, PROT_NONE, again, -1, 0) != start)
         return -1;
     keep_small(start, bytes);
     return 0;
@@ -507,9 +418,9 @@ static bool discards_truly(void) {
 }
 
 int sy_os_discard(void *start, size_t bytes) {
-    if (sy_linux_made_to_fail("discard")) return -1;
+    if (sy_os_is_failing("discard")) return -1;
     int saved = errno;
-    if (!discards_truly()) return fail_with_errno(ENOSYS);
+    if (!discards_truly()) return sy_os_failed(ENOSYS);
     if (advise(start, bytes, MADV_DONTNEED) != 0 &&
         (errno != EINVAL || advise(start, bytes, ADVICE_DONTNEED_LOCKED) != 0))
         return -1;
@@ -518,19 +429,15 @@ int sy_os_discard(void *start, size_t bytes) {
 }
 
 int sy_os_release(void *start, size_t bytes) {
-    if (sy_linux_made_to_fail("release")) return -1;
+    if (sy_os_is_failing("release")) return -1;
     shorten_spare(start, bytes);
     return munmap(start, bytes);
 }
 
 int sy_os_huge(void *start, size_t bytes, bool wanted) {
-    if (sy_linux_made_to_fail("huge")) return -1;
+    if (sy_os_is_failing("huge")) return -1;
     return madvise(start, bytes, wanted ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
-
-bool sy_os_huge_is_usual(void) { return sy_linux_huge_setting("") == SY_LINUX_HUGE_ALWAYS; }
-
-bool sy_os_huge_is_possible(void) { return sy_linux_huge_setting("") != SY_LINUX_HUGE_NEVER; }
 
 /* The kernel clears a huge page at the first write to it, which takes longer than this; a small one
  * takes a few microseconds. */
@@ -542,11 +449,11 @@ static const uint64_t CLEARS_HUGE_NS = 20000;
  * write misleads, the huge page is made once more, or some pages get their memory later. Afterwards
  * the range becomes one mapping with its neighbours again. */
 int sy_os_make_huge(void *start, size_t bytes) {
-    if (sy_linux_made_to_fail("huge")) return -1;
+    if (sy_os_is_failing("huge")) return -1;
     int saved = errno;
     if (accepts_any_advice() ||
         !atomic_load_explicit(&sy_facts_now.huge_is_possible, memory_order_relaxed))
-        return fail_with_errno(EINVAL);
+        return sy_os_failed(EINVAL);
     if (madvise(start, bytes, MADV_HUGEPAGE) != 0) return -1;
     uint64_t before = sy_os_thread_time();
     touch(start, sy_os_page_size());
@@ -564,7 +471,7 @@ int sy_os_dump(void *start, size_t bytes, bool wanted) {
 
 int sy_os_lock(void *start, size_t bytes, bool wanted) {
     int saved = errno;
-    if ((wanted ? mlock(start, bytes) : munlock(start, bytes)) != 0) return fail_with_errno(ENOMEM);
+    if ((wanted ? mlock(start, bytes) : munlock(start, bytes)) != 0) return sy_os_failed(ENOMEM);
     errno = saved;
     return 0;
 }
@@ -600,7 +507,7 @@ static int guard(void *start, size_t bytes, bool wanted) {
 
 int sy_os_guard(void *start, size_t bytes, bool wanted) {
     int saved = errno;
-    if (sy_linux_made_to_fail("guard") || guard(start, bytes, wanted) != 0) return -1;
+    if (sy_os_is_failing("guard") || guard(start, bytes, wanted) != 0) return -1;
     errno = saved;
     return 0;
 }
@@ -612,304 +519,4 @@ bool sy_os_guards_split(void) {
     return split;
 }
 
-/* ---- processors ---- */
-
-#if defined(HAVE_RSEQ)
-
-/* The kernel keeps each thread's processor number, and since 6.3 its concurrency id, in a structure
- * that the C library registered, at a fixed distance from the thread pointer. */
-enum { RSEQ_CPU_ID = 4, RSEQ_MM_CID = 24, RSEQ_MM_CID_END = 28 };
-
-enum { OFFSET_UNKNOWN = 0, OFFSET_NONE = 1 }; /* real ones are multiples of 4 and never 0 */
-
-static ptrdiff_t find_cpu_offset(void) {
-    if (__rseq_size == 0) return OFFSET_NONE;
-    int saved = errno;
-    bool has_mm_cid = getauxval(AUXV_RSEQ_FEATURE_SIZE) >= RSEQ_MM_CID_END;
-    errno = saved;
-    return __rseq_offset + (has_mm_cid ? RSEQ_MM_CID : RSEQ_CPU_ID);
-}
-
-/* This thread's number in the structure; negative if the thread is not registered. */
-static int registered_cpu(void) {
-    static _Atomic ptrdiff_t known;
-    ptrdiff_t offset = atomic_load_explicit(&known, memory_order_relaxed);
-    if (offset == OFFSET_UNKNOWN) {
-        offset = find_cpu_offset();
-        atomic_store_explicit(&known, offset, memory_order_relaxed);
-    }
-    if (offset == OFFSET_NONE) return -1;
-    return *(const volatile int *)(const volatile void *)(sy_linux_thread_pointer() + offset);
-}
-
-#else
-
-static int registered_cpu(void) { return -1; }
-
 #endif
-
-unsigned sy_os_cpu(void) {
-    int cpu = registered_cpu();
-    if (cpu >= 0) return (unsigned)cpu;
-    int saved = errno;
-    cpu = sched_getcpu();
-    errno = saved;
-    return cpu < 0 ? 0 : (unsigned)cpu;
-}
-
-static size_t bytes_allowed(rlim_t limit) {
-    return limit == RLIM_INFINITY || limit > SIZE_MAX ? SIZE_MAX : (size_t)limit;
-}
-
-size_t sy_os_memory_limit(void) {
-    size_t least = sy_linux_group_memory("");
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_AS, &limit) == 0 && bytes_allowed(limit.rlim_cur) < least)
-        least = bytes_allowed(limit.rlim_cur);
-    if (getrlimit(RLIMIT_DATA, &limit) == 0 && bytes_allowed(limit.rlim_cur) < least)
-        least = bytes_allowed(limit.rlim_cur);
-    return least;
-}
-
-size_t sy_os_resident(void) { return sy_linux_resident("") * sy_os_page_size(); }
-
-uint64_t sy_os_memory_stall(void) { return sy_linux_memory_stall(""); }
-
-uint64_t sy_os_memory_stall_again(void) { return sy_linux_memory_stall_again(); }
-
-/* ---- time, random numbers ---- */
-
-static uint64_t read_clock(clockid_t clock) {
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
-}
-
-uint64_t sy_os_now(void) { return read_clock(CLOCK_MONOTONIC); }
-
-uint64_t sy_os_thread_time(void) { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
-
-/* The clock, a stack address and a count of calls differ a little between calls and processes. */
-static uint64_t poor_random(void) {
-    static _Atomic uint64_t calls;
-    uint64_t call = atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed) + 1;
-    uint64_t bits = sy_os_now() ^ (uintptr_t)&call ^ (call * SY_RANDOM_STEP);
-    return sy_random_mix(bits);
-}
-
-/* The C library's function is a cancellation point. */
-uint64_t sy_os_random(void) {
-    int saved = errno;
-    uint64_t bits;
-    if (syscall(SYS_getrandom, &bits, sizeof bits, GRND_NONBLOCK) != (long)sizeof bits)
-        bits = poor_random();
-    errno = saved;
-    return bits;
-}
-
-/* ---- threads and processes ---- */
-
-/* The C library knows the thread's number, and makes the id of the thread's clock of it in the
- * kernel's manner, without a system call: all bits inverted, with the kind of clock in the last
- * three. */
-unsigned sy_os_thread(void) {
-    enum { KIND_BITS = 3, KIND_OF_THREAD = 6 };
-    clockid_t clock;
-    if (pthread_getcpuclockid(pthread_self(), &clock) != 0 ||
-        (clock & ((1 << KIND_BITS) - 1)) != KIND_OF_THREAD)
-        return (unsigned)syscall(SYS_gettid);
-    return (unsigned)~(clock >> KIND_BITS);
-}
-
-bool sy_os_is_own_thread(void) { return (unsigned)syscall(SYS_gettid) == sy_os_thread(); }
-
-void sy_os_wait(_Atomic uint32_t *word, uint32_t expected) {
-    int saved = errno;
-    syscall(SYS_futex, word, WAIT_PRIVATE, expected, NULL, NULL, 0);
-    errno = saved;
-}
-
-void sy_os_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t ns) {
-    int saved = errno;
-    const struct timespec time = {(time_t)(ns / NS_PER_SECOND), (long)(ns % NS_PER_SECOND)};
-    syscall(SYS_futex, word, WAIT_PRIVATE, expected, &time, NULL, 0);
-    errno = saved;
-}
-
-void sy_os_wake(_Atomic uint32_t *word, int count) {
-    int saved = errno;
-    syscall(SYS_futex, word, WAKE_PRIVATE, count, NULL, NULL, 0);
-    errno = saved;
-}
-
-typedef void exit_hook(void *);
-
-static _Atomic(exit_hook *) thread_exit_hook;
-
-/* The key plus one, 0 before there is one. */
-static _Atomic uint64_t thread_exit_key;
-
-static void run_thread_exit_hook(void *arg) {
-    exit_hook *hook = atomic_load_explicit(&thread_exit_hook, memory_order_acquire);
-    hook(arg);
-}
-
-/* The first thread that calls this makes the key. If several threads make one at the same time, all
- * but one delete theirs. */
-static int find_key(pthread_key_t *key) {
-    uint64_t known = atomic_load_explicit(&thread_exit_key, memory_order_acquire);
-    if (known == 0) {
-        int error = pthread_key_create(key, run_thread_exit_hook);
-        if (error != 0) return fail_with_errno(error);
-        if (atomic_compare_exchange_strong(&thread_exit_key, &known, (uint64_t)*key + 1)) return 0;
-        pthread_key_delete(*key);
-    }
-    *key = (pthread_key_t)(known - 1);
-    return 0;
-}
-
-/* The argument of a hidden thread's hook: the C library does not see this thread's end. */
-static SY_TLS void *hidden_arg;
-
-void sy_linux_end_hidden(void) {
-    enum { ROUNDS = 4 }; /* as the C library does */
-    for (int left = ROUNDS; left > 0 && hidden_arg; left--) {
-        void *arg = hidden_arg;
-        hidden_arg = NULL;
-        run_thread_exit_hook(arg);
-    }
-}
-
-int sy_os_at_thread_exit(void (*hook)(void *), void *arg) {
-    if (sy_linux_made_to_fail("at_thread_exit")) return -1;
-    exit_hook *known = NULL;
-    if (!atomic_compare_exchange_strong(&thread_exit_hook, &known, hook) && known != hook)
-        return fail_with_errno(EINVAL);
-    if (sy_linux_is_hidden) {
-        hidden_arg = arg;
-        return 0;
-    }
-    pthread_key_t key;
-    if (find_key(&key) != 0) return -1;
-    int error = pthread_setspecific(key, arg);
-    return error == 0 ? 0 : fail_with_errno(error);
-}
-
-int sy_os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
-    if (sy_linux_made_to_fail("at_fork")) return -1;
-    int error = pthread_atfork(prepare, parent, child);
-    return error == 0 ? 0 : fail_with_errno(error);
-}
-
-/*
- * glibc exports the lock of its list of streams, for a library of threads that it once had beside
- * it. It is recursive. fork takes it after the hooks if the process has more than one thread, and
- * makes it anew in the child before the hooks there. Other C libraries have no such lock.
- */
-#define OF_GLIBC __attribute__((weak, visibility("default")))
-
-OF_GLIBC void _IO_list_lock(void);
-OF_GLIBC void _IO_list_unlock(void);
-OF_GLIBC void _IO_list_resetlock(void);
-OF_GLIBC extern char __libc_single_threaded;
-
-static SY_TLS unsigned streams_held; /* times */
-
-bool sy_os_has_had_threads(void) { return !&__libc_single_threaded || !__libc_single_threaded; }
-
-/* With one thread, fork does not wait for the lock. Then it must not be taken here: a handler of a
- * signal may have interrupted the code that holds it. */
-static bool fork_locks_streams(void) {
-    if (!_IO_list_lock || !_IO_list_unlock || !_IO_list_resetlock) return false;
-    return sy_os_has_had_threads();
-}
-
-void sy_os_hold_streams(void) {
-    if (!streams_held && !fork_locks_streams()) return;
-    _IO_list_lock();
-    streams_held++;
-}
-
-void sy_os_drop_streams(bool in_child) {
-    if (!streams_held) return;
-    if (in_child)
-        _IO_list_resetlock();
-    else
-        _IO_list_unlock();
-    streams_held = in_child ? 0 : streams_held - 1;
-}
-
-int sy_os_at_exit(void (*hook)(void)) {
-    sy_os_keep_stderr();
-    return atexit(hook) == 0 ? 0 : fail_with_errno(ENOMEM);
-}
-
-/* ---- environment, terminal, report files ---- */
-
-const char *sy_os_option(const char *name) {
-    int saved = errno;
-    /* NOLINTNEXTLINE(concurrency-mt-unsafe): nothing sets variables meanwhile. */
-    const char *text = getauxval(AT_SECURE) ? NULL : getenv(name);
-    errno = saved;
-    return text;
-}
-
-__attribute__((weak)) const char *sy_os_default_options(void) { return ""; }
-
-bool sy_os_is_terminal(int fd) {
-    int saved = errno;
-    bool answer = isatty(fd);
-    errno = saved;
-    return answer;
-}
-
-/* -1 with the errno of the error; on success errno is unchanged. */
-static int write_all(int fd, const char *text, size_t length) {
-    int saved = errno;
-    while (length > 0) {
-        ssize_t written = write(fd, text, length);
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return -1;
-        if (written == 0) return fail_with_errno(ENOSPC);
-        text += written;
-        length -= (size_t)written;
-    }
-    errno = saved;
-    return 0;
-}
-
-int sy_os_append(const char *path, const char *text, size_t length) {
-    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0) return -1;
-    int result = write_all(fd, text, length), error = errno;
-    close(fd);
-    errno = error;
-    return result;
-}
-
-int sy_os_write(int fd, const char *text, size_t length) {
-    int saved = errno;
-    int error = write_all(fd, text, length) == 0 ? 0 : errno;
-    errno = saved;
-    return error;
-}
-
-int sy_os_hold_cancellation(void) {
-    int before = PTHREAD_CANCEL_ENABLE;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    return before;
-}
-
-void sy_os_drop_cancellation(int before) { pthread_setcancelstate(before, NULL); }
-
-/* ---- the end ---- */
-
-_Noreturn void sy_os_end(int status) {
-    fflush(NULL);
-    _exit(status);
-}
-
-_Noreturn void sy_os_abort(const char *why) {
-    if (why) (void)write_all(sy_os_stderr(), why, strlen(why));
-    abort();
-}

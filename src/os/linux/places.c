@@ -1,5 +1,5 @@
 /*
- * linux_places.c: the part of os.h that says what lies at an address. It reads /proc/self/maps, the
+ * places.c: the part of os.h that says what lies at an address. It reads /proc/self/maps, the
  * loader's list (for data, because zeroed data is in no file; for code, where there is no /proc),
  * and the symbols of the ELF file that is mapped there. Its buffers are small and on the stack,
  * since the caller's stack may have only a few KiB. If a file is malformed, the answer is missing
@@ -7,18 +7,19 @@
  */
 #define _GNU_SOURCE
 
-#include "os.h"
+#include "os/linux/thread.h"
+#include "os/os.h"
 
-#include "linux_thread.h"
+#if SY_PLATFORM_LINUX
 
-#include <errno.h>
-#include <fcntl.h>
-#include <link.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/auxv.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#    include <errno.h>
+#    include <fcntl.h>
+#    include <link.h>
+#    include <signal.h>
+#    include <string.h>
+#    include <sys/auxv.h>
+#    include <sys/syscall.h>
+#    include <unistd.h>
 
 typedef struct mapping {
     uintptr_t below; /* the end of the mapping below it; 0: there is none */
@@ -414,3 +415,5 @@ void sy_os_find(uintptr_t address, sy_os_data *data) {
     }
     errno = saved;
 }
+
+#endif

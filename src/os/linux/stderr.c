@@ -1,5 +1,5 @@
 /*
- * linux_stderr.c: the part of os.h that finds the file descriptor for messages to the user.
+ * stderr.c: the part of os.h that finds the file descriptor for messages to the user.
  *
  * Number 2 is not always stderr. A program may close it, as the tools of coreutils do at exit, and
  * the next file that it opens gets the number 2. So the file that is stderr at the start is noted
@@ -10,15 +10,16 @@
  */
 #define _GNU_SOURCE
 
-#include "os.h"
+#include "os/facts.h"
+#include "os/os.h"
 
-#include "facts.h"
+#if SY_PLATFORM_LINUX
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdatomic.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#    include <errno.h>
+#    include <fcntl.h>
+#    include <stdatomic.h>
+#    include <sys/stat.h>
+#    include <unistd.h>
 
 enum {
     HIGH = 1000, /* above the numbers that programs choose or close one by one, below FD_SETSIZE */
@@ -108,3 +109,5 @@ void sy_os_keep_stderr(void) {
     if (fd >= 0 && !atomic_compare_exchange_strong(&kept, &none, fd)) close(fd);
     errno = saved;
 }
+
+#endif

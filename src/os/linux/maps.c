@@ -1,5 +1,5 @@
 /*
- * linux_maps.c: the part of os.h that finds the memory that this process has written.
+ * maps.c: the part of os.h that finds the memory that this process has written.
  * /proc/self/maps lists the mappings, /proc/self/pagemap says which of their pages have content.
  *
  * A page can also be a guard (MADV_GUARD_INSTALL). Linux 6.13 and 6.14 report a guard as a page in
@@ -8,15 +8,17 @@
  */
 #define _GNU_SOURCE
 
-#include "os.h"
+#include "os/os.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#if SY_PLATFORM_LINUX
+
+#    include <errno.h>
+#    include <fcntl.h>
+#    include <sys/mman.h>
+#    include <unistd.h>
 
 /* Kernel names that older headers lack. */
-#define ADVICE_POPULATE_READ 22 /* 5.14 */
+#    define ADVICE_POPULATE_READ 22 /* 5.14 */
 
 static const uint64_t IN_MEMORY = UINT64_C(1) << 63, IN_SWAP = UINT64_C(1) << 62;
 static const uint64_t GUARD = UINT64_C(1) << 58; /* 6.15 */
@@ -132,3 +134,5 @@ int sy_os_each_written(void (*visit)(void *arg, const sy_os_piece *piece), void 
     errno = result == 0 ? saved : error;
     return result;
 }
+
+#endif

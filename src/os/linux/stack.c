@@ -1,5 +1,5 @@
 /*
- * linux_stack.c: the part of os.h that runs a function on a stack of the library's own, and that
+ * stack.c: the part of os.h that runs a function on a stack of the library's own, and that
  * tells whether stacks can be unwound. The calling thread's stack may be one for signal handlers of
  * a few KiB, half of them filled by the kernel.
  *
@@ -8,14 +8,15 @@
  */
 #define _GNU_SOURCE
 
-#include "os.h"
-
-#include <signal.h>
-#include <sys/auxv.h>
-
 #include "base/cpu.h"
-#include "facts.h"
-#include "linux_thread.h"
+#include "os/facts.h"
+#include "os/linux/thread.h"
+#include "os/os.h"
+
+#if SY_PLATFORM_LINUX
+
+#    include <signal.h>
+#    include <sys/auxv.h>
 
 /* Has room for a handler of the program that interrupts the function. Untouched pages cost
  * nothing. */
@@ -33,7 +34,7 @@ typedef void body_function(void *arg);
 /* Calls body(arg) with `top` as the stack pointer. */
 void SY_HIDDEN sy_linux_call_on(void *arg, body_function *body, void *top);
 
-#if defined(__x86_64__)
+#    if defined(__x86_64__)
 
 __asm__(".pushsection .text\n"
         ".hidden sy_linux_call_on\n"
@@ -57,7 +58,7 @@ __asm__(".pushsection .text\n"
         ".size sy_linux_call_on, . - sy_linux_call_on\n"
         ".popsection");
 
-#elif defined(__aarch64__)
+#    elif defined(__aarch64__)
 
 __asm__(".pushsection .text\n"
         ".hidden sy_linux_call_on\n"
@@ -84,14 +85,14 @@ __asm__(".pushsection .text\n"
         ".size sy_linux_call_on, . - sy_linux_call_on\n"
         ".popsection");
 
-#else /* stays on the stack that it is on */
+#    else /* stays on the stack that it is on */
 
 void sy_linux_call_on(void *arg, body_function *body, void *top) {
     (void)top;
     body(arg);
 }
 
-#endif
+#    endif
 
 typedef struct visit {
     body_function *body;
@@ -137,3 +138,5 @@ __attribute__((destructor)) static void note_end(void) { between = false; }
 bool sy_os_has_tables(void) { return between || getauxval(AT_BASE) != 0; }
 
 void sy_os_lose_tables(void) { between = false; }
+
+#endif

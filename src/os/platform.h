@@ -1,0 +1,79 @@
+/*
+ * platform.h: which folders of os/ implement os.h on this system, and what the system lacks.
+ *
+ *     folder       implements os.h on
+ *     linux/       Linux, with glibc, musl or bionic
+ *     posix/       what Linux, Darwin and the BSDs share
+ *     darwin/      macOS and its relatives
+ *     bsd/         FreeBSD, OpenBSD, NetBSD
+ *     windows/     Windows
+ *     portable/    any system with malloc, if SY_PORTABLE is defined; WebAssembly
+ *     absent/      the answers of services that a platform does not have
+ *
+ * Each file of these folders begins and ends with a condition on its platform. So all of src/ is
+ * compiled everywhere, and no build has to choose files.
+ *
+ * Lowest header: it includes no other.
+ */
+#ifndef SY_OS_PLATFORM_H
+#define SY_OS_PLATFORM_H
+
+#define SY_PLATFORM_PORTABLE 0
+#define SY_PLATFORM_LINUX    0
+#define SY_PLATFORM_DARWIN   0
+#define SY_PLATFORM_BSD      0
+#define SY_PLATFORM_WINDOWS  0
+
+#if defined(SY_PORTABLE) || defined(__wasm__)
+#    undef SY_PLATFORM_PORTABLE
+#    define SY_PLATFORM_PORTABLE 1
+#elif defined(__linux__)
+#    undef SY_PLATFORM_LINUX
+#    define SY_PLATFORM_LINUX 1
+#elif defined(__APPLE__)
+#    undef SY_PLATFORM_DARWIN
+#    define SY_PLATFORM_DARWIN 1
+#elif defined(__FreeBSD__) || defined(__OpenBSD__) || defined(__NetBSD__) || defined(__DragonFly__)
+#    undef SY_PLATFORM_BSD
+#    define SY_PLATFORM_BSD 1
+#elif defined(_WIN32)
+#    undef SY_PLATFORM_WINDOWS
+#    define SY_PLATFORM_WINDOWS 1
+#else
+#    error "unknown system: define SY_PORTABLE to do with malloc alone (docs/platforms.md)"
+#endif
+
+#define SY_PLATFORM_POSIX (SY_PLATFORM_LINUX || SY_PLATFORM_DARWIN || SY_PLATFORM_BSD)
+
+/*
+ * Services that a platform may lack. Each is a bit of SY_OS_SERVICES, a constant, so that code for
+ * a service that is absent is not compiled. A layer asks for the service (sy_os_has), never for the
+ * platform. That a platform has a service does not mean that each system has it: then the function
+ * of os.h fails, or a function beside it answers.
+ */
+typedef enum sy_os_service {
+    SY_OS_FREE_ADDRESSES = 1 << 0, /* address space takes no memory before it is written */
+    SY_OS_DISCARDS = 1 << 1,       /* pages go back to the system, and their addresses stay */
+    SY_OS_MOVES = 1 << 2,          /* pages move to other addresses */
+    SY_OS_HUGE_PAGES = 1 << 3,
+    SY_OS_LOCKS = 1 << 4,      /* memory that is never swapped out */
+    SY_OS_GUARDS = 1 << 5,     /* pages that cannot be accessed */
+    SY_OS_ACCESSES = 1 << 6,   /* reports explain a refused access */
+    SY_OS_THREADS = 1 << 7,    /* more than one */
+    SY_OS_BACKGROUND = 1 << 8, /* background threads */
+    SY_OS_OBSERVER = 1 << 9,   /* a thread that reads files without being seen */
+    SY_OS_BARRIERS = 1 << 10,  /* a memory barrier on all threads at once */
+    SY_OS_FORKS = 1 << 11,     /* children with a copy of the memory */
+    SY_OS_COPIES = 1 << 12,    /* children for the library's own work: leaks, names */
+    SY_OS_LIMITS = 1 << 13,    /* the system tells how much memory there is to use */
+    SY_OS_RESIDENT = 1 << 14,  /* the system tells how much memory is in use */
+    SY_OS_STACKS = 1 << 15,    /* stacks are recorded */
+    SY_OS_PLACES = 1 << 16,    /* files and functions have names in reports */
+    SY_OS_FILES = 1 << 17,     /* reports can be appended to a file */
+} sy_os_service;
+
+#if SY_PLATFORM_LINUX
+#    define SY_OS_SERVICES ((1u << 18) - 1)
+#endif
+
+#endif
