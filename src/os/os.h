@@ -37,7 +37,7 @@
 #include "os/platform.h"
 
 /* Whether this platform has a service. If not, the functions for it fail or do nothing. */
-static inline bool sy_os_has(sy_os_service service) { return (SY_OS_SERVICES & service) != 0; }
+static inline bool sy_os_has(unsigned service) { return (SY_OS_SERVICES & service) != 0; }
 
 /* ---- memory ---- */
 

@@ -51,26 +51,24 @@
  * platform. That a platform has a service does not mean that each system has it: then the function
  * of os.h fails, or a function beside it answers.
  */
-typedef enum sy_os_service {
-    SY_OS_FREE_ADDRESSES = 1 << 0, /* address space takes no memory before it is written */
-    SY_OS_DISCARDS = 1 << 1,       /* pages go back to the system, and their addresses stay */
-    SY_OS_MOVES = 1 << 2,          /* pages move to other addresses */
-    SY_OS_HUGE_PAGES = 1 << 3,
-    SY_OS_LOCKS = 1 << 4,      /* memory that is never swapped out */
-    SY_OS_GUARDS = 1 << 5,     /* pages that cannot be accessed */
-    SY_OS_ACCESSES = 1 << 6,   /* reports explain a refused access */
-    SY_OS_THREADS = 1 << 7,    /* more than one */
-    SY_OS_BACKGROUND = 1 << 8, /* background threads */
-    SY_OS_OBSERVER = 1 << 9,   /* a thread that reads files without being seen */
-    SY_OS_BARRIERS = 1 << 10,  /* a memory barrier on all threads at once */
-    SY_OS_FORKS = 1 << 11,     /* children with a copy of the memory */
-    SY_OS_COPIES = 1 << 12,    /* children for the library's own work: leaks, names */
-    SY_OS_LIMITS = 1 << 13,    /* the system tells how much memory there is to use */
-    SY_OS_RESIDENT = 1 << 14,  /* the system tells how much memory is in use */
-    SY_OS_STACKS = 1 << 15,    /* stacks are recorded */
-    SY_OS_PLACES = 1 << 16,    /* files and functions have names in reports */
-    SY_OS_FILES = 1 << 17,     /* reports can be appended to a file */
-} sy_os_service;
+#define SY_OS_FREE_ADDRESSES (1u << 0)  /* address space takes no memory before it is written */
+#define SY_OS_DISCARDS       (1u << 1)  /* pages go back to the system, their addresses stay */
+#define SY_OS_MOVES          (1u << 2)  /* pages move to other addresses */
+#define SY_OS_HUGE_PAGES     (1u << 3)  /* the library asks for huge pages */
+#define SY_OS_LOCKS          (1u << 4)  /* memory that is never swapped out */
+#define SY_OS_GUARDS         (1u << 5)  /* pages that cannot be accessed */
+#define SY_OS_ACCESSES       (1u << 6)  /* reports explain a refused access */
+#define SY_OS_THREADS        (1u << 7)  /* more than one */
+#define SY_OS_BACKGROUND     (1u << 8)  /* background threads */
+#define SY_OS_OBSERVER       (1u << 9)  /* a thread that reads files and is not seen */
+#define SY_OS_BARRIERS       (1u << 10) /* a memory barrier on all threads at once */
+#define SY_OS_FORKS          (1u << 11) /* children that have a copy of the memory */
+#define SY_OS_COPIES         (1u << 12) /* children for the library's own work: leaks, names */
+#define SY_OS_LIMITS         (1u << 13) /* the system tells how much memory may be used */
+#define SY_OS_RESIDENT       (1u << 14) /* the system tells how much memory is in use */
+#define SY_OS_STACKS         (1u << 15) /* stacks are recorded */
+#define SY_OS_PLACES         (1u << 16) /* reports name files and functions */
+#define SY_OS_DETECTORS      (1u << 17) /* detectors of races are told what is in order */
 
 #if SY_PLATFORM_LINUX
 #    define SY_OS_SERVICES ((1u << 18) - 1)
