@@ -18,7 +18,7 @@ if(SLABYARD_SANITIZE)
 endif()
 
 # The library records stacks by frame pointers if it can follow them to the program's functions
-# (src/watch/stack.c). CMakeLists.txt names the folders that are compiled with these flags. src/heap
+# (src/debug/stack.c). CMakeLists.txt names the folders that are compiled with these flags. src/heap
 # and src/vmem are not: their fast paths are functions, which would be slower with some compilers.
 include(CheckCCompilerFlag)
 check_c_compiler_flag(-momit-leaf-frame-pointer SLABYARD_CAN_OMIT_LEAVES)

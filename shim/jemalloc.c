@@ -22,8 +22,8 @@
 #include <slabyard/slabyard.h>
 
 #include "heap/aligned.h"
-#include "keep/reclaim.h"
 #include "os/os.h"
+#include "reclaim/reclaim.h"
 #include "shim/shim.h"
 #include "shim/sums.h"
 

@@ -21,8 +21,8 @@
 
 #include <slabyard/slabyard.h>
 
-#include "keep/reclaim.h"
 #include "os/os.h"
+#include "reclaim/reclaim.h"
 
 #define NAME __attribute__((visibility("default")))
 

@@ -22,7 +22,9 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
 
 /// Layers that are compiled with frame pointers, as in cmake/flags.cmake: stack traces are taken by
 /// them. The other layers have fast paths that are functions, which frame pointers would slow down.
-const FRAMED: [&str; 6] = ["cache", "chunk", "keep", "magazine", "pool", "watch"];
+const FRAMED: [&str; 7] = [
+    "cache", "chunk", "debug", "magazine", "pool", "reclaim", "report",
+];
 
 fn is_framed(path: &Path, core: &Path) -> bool {
     FRAMED

@@ -14,8 +14,8 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include "keep/reclaim.h"
 #include "os/os.h"
+#include "reclaim/reclaim.h"
 #include "shim/shim.h"
 
 #define NAME __attribute__((visibility("default")))

@@ -18,9 +18,10 @@
 #include "cache/passed.h"
 #include "cache/watched.h"
 #include "chunk/side.h"
+#include "debug/fault.h"
+#include "debug/tell.h"
 #include "os/os.h"
 #include "os/start.h"
-#include "watch/fault.h"
 
 enum {
     MAGAZINE_BYTES = 256 << 10, /* most bytes of objects in one magazine, */
@@ -201,22 +202,13 @@ bool sy_cache_suspend(sy_cache *cache, void (*end)(void *arg), void *arg) {
     return false;
 }
 
-static _Atomic(void (*)(sy_cache *)) on_destroy;
-
-void sy_cache_on_destroy(void (*tell)(sy_cache *cache)) { atomic_store(&on_destroy, tell); }
-
-static void tell_destroyed(sy_cache *cache) {
-    void (*tell)(sy_cache * cache) = atomic_load(&on_destroy);
-    if (tell) tell(cache);
-}
-
 static void end_all(void *cache) { sy_cache_destroy_all(cache); }
 
 static void end_unused(void *cache) { sy_cache_destroy(cache); }
 
 void sy_cache_destroy_all(sy_cache *cache) {
     if (!cache || !sy_cache_suspend(cache, end_all, cache)) return;
-    tell_destroyed(cache);
+    sy_tell->leaks(cache);
     if (cache->flags & SY_EPOCHS) sy_epochs_forget(cache);
     sy_guarded_forget(cache);
     sy_client_close(&cache->client);
@@ -244,7 +236,7 @@ int sy_cache_destroy(sy_cache *cache) {
     if (!sy_cache_suspend(cache, end_unused, cache)) return 0;
     if (sy_cache_in_use(cache) > 0) {
         sy_client_resume(&cache->client);
-        tell_destroyed(cache);
+        sy_tell->leaks(cache);
         errno = EBUSY;
         return -1;
     }

@@ -1,6 +1,6 @@
 /*
  * cache.h: struct sy_cache, and the functions that the files of cache/ share with each other, with
- * heap/ (size classes are caches) and with keep/.
+ * heap/ (size classes are caches) and with reclaim/.
  *
  * A cache is a client of the magazine layer: refill takes slots out of slabs, flush puts them back.
  * Its slabs are runs of units from chunk/.
@@ -121,10 +121,6 @@ void sy_cache_free_sized(sy_cache *cache, void *object, size_t size);
 /* Allocates an object of a cache without flags that lies in one of its slabs, not in a mixed unit:
  * it has the cache's alignment. NULL with ENOMEM. */
 void *sy_cache_alloc_in_slab(sy_cache *cache);
-
-/* Has `tell` called with each cache that is to be destroyed and may have live objects. A separate
- * heap reports for its caches itself. */
-void sy_cache_on_destroy(void (*tell)(sy_cache *cache));
 
 /* Around a fork, holds the lock of each cache. In the child it forgets the trims and the guarded
  * objects that threads of the parent had begun; if the lock of a cache could not be taken, it

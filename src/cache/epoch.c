@@ -15,9 +15,9 @@
 #include "base/text.h"
 #include "cache/watched.h"
 #include "chunk/side.h"
+#include "debug/callback.h"
 #include "os/os.h"
 #include "os/start.h"
-#include "watch/callback.h"
 
 struct sy_epoch {
     char name[SY_EPOCH_NAME_MAX + 1];

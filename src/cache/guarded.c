@@ -11,8 +11,8 @@
 #include "cache/kind.h"
 #include "cache/limit.h"
 #include "cache/watched.h"
-#include "watch/callback.h"
-#include "watch/fault.h"
+#include "debug/callback.h"
+#include "debug/fault.h"
 
 bool sy_guarded_can(unsigned flags, const sy_memory *memory) {
     return !(flags & (SY_HANDLES | SY_LOCKED | SY_NO_DUMP)) && memory == &sy_memory_main;

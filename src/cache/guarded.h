@@ -1,5 +1,5 @@
 /*
- * guarded.h: guarded objects, which lie on pages of their own (watch/guard.h). In a cache with
+ * guarded.h: guarded objects, which lie on pages of their own (debug/guard.h). In a cache with
  * SY_GUARD one allocation in N makes a guarded object (option `guard`).
  *
  *     sy_cache_alloc_slow --> sy_guarded_alloc --> sy_client_due --> sy_guard_alloc
@@ -11,13 +11,13 @@
  * in no magazine, plus the guarded objects. Guarded objects count for the cache's own limit, but
  * for no quota. Objects of an epoch are not guarded.
  *
- * Below: cache.h, watch/. Used by the rest of cache/ and by heap/.
+ * Below: cache.h, debug/. Used by the rest of cache/ and by heap/.
  */
 #ifndef SY_CACHE_GUARDED_H
 #define SY_CACHE_GUARDED_H
 
 #include "cache/cache.h"
-#include "watch/guard.h"
+#include "debug/guard.h"
 
 static inline bool sy_cache_guards(const sy_cache *cache) { return cache->flags & SY_GUARD; }
 

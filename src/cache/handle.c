@@ -29,10 +29,10 @@
 #include "cache/directory.h"
 #include "cache/kind.h"
 #include "cache/watched.h"
+#include "debug/fault.h"
 #include "os/invariant.h"
 #include "os/os.h"
 #include "os/pages.h"
-#include "watch/fault.h"
 
 static uint64_t *word_of(const sy_cache *cache, sy_handle handle) {
     return &cache->names.words[(uint32_t)handle];

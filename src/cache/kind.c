@@ -3,7 +3,7 @@
  */
 #include "cache/kind.h"
 
-#include "watch/watch.h"
+#include "debug/watch.h"
 
 /* SY_CHECKED comes before SY_ZERO: the kind `checked` overwrites freed objects itself. */
 static const sy_kind *basic_kind(unsigned flags) {

@@ -9,8 +9,8 @@
 
 #include "base/bits.h"
 #include "cache/watched.h"
+#include "debug/callback.h"
 #include "os/start.h"
-#include "watch/callback.h"
 
 /* Of each thread. */
 static SY_TLS struct {

@@ -18,8 +18,8 @@
 #define SY_CACHE_LIMIT_H
 
 #include "cache/cache.h"
+#include "debug/fail.h"
 #include "os/start.h"
-#include "watch/fail.h"
 
 /* Notes why a refill got nothing, for the allocation that will fail for this reason. */
 void sy_refuse(sy_refusal reason);

@@ -13,10 +13,10 @@
 #include "cache/watched.h"
 #include "chunk/pressure.h"
 #include "chunk/side.h"
+#include "debug/fault.h"
 #include "magazine/store.h"
 #include "os/invariant.h"
 #include "os/os.h"
-#include "watch/fault.h"
 
 enum {
     WORDS = SY_UNIT_GRAINS / 64,

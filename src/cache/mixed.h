@@ -37,7 +37,7 @@
  * allocator", 1996); taking the holes between survivors, what Immix does with lines (S. Blackburn
  * and K. McKinley, "Immix: a mark-region garbage collector", PLDI 2008).
  *
- * Below: chunk/. Above: refill.c, heap/, keep/.
+ * Below: chunk/. Above: refill.c, heap/, reclaim/.
  */
 #ifndef SY_CACHE_MIXED_H
 #define SY_CACHE_MIXED_H

@@ -12,9 +12,9 @@
 #include "cache/limit.h"
 #include "cache/watched.h"
 #include "chunk/side.h"
+#include "debug/fault.h"
 #include "os/os.h"
 #include "os/pages.h"
-#include "watch/fault.h"
 
 /* A live object. */
 typedef struct sy_block {

@@ -14,7 +14,7 @@
 
 #include "cache/kind.h"
 #include "cache/limit.h"
-#include "watch/fault.h"
+#include "debug/fault.h"
 
 bool sy_plain_alloc(sy_cache *cache, size_t size, size_t align, uintptr_t *item) {
     (void)size, (void)align; /* each object has the cache's */

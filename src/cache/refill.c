@@ -12,9 +12,9 @@
 #include "cache/limit.h"
 #include "cache/mixed.h"
 #include "cache/watched.h"
+#include "debug/fault.h"
 #include "magazine/store.h"
 #include "os/invariant.h"
-#include "watch/fault.h"
 
 /* Set in an item between its taking and its construction: the slot has yet to be constructed. The
  * addresses of slots are multiples of 8, so the bit is free. */

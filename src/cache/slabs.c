@@ -13,10 +13,10 @@
 #include "chunk/huge.h"
 #include "chunk/pressure.h"
 #include "chunk/side.h"
+#include "debug/callback.h"
 #include "magazine/budget.h"
 #include "os/invariant.h"
 #include "os/os.h"
-#include "watch/callback.h"
 
 /* ---- the tables of a slab ---- */
 

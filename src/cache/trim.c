@@ -7,7 +7,7 @@
 #include "cache/directory.h"
 #include "cache/epoch.h"
 #include "cache/watched.h"
-#include "watch/tools.h"
+#include "debug/tools.h"
 
 enum {
     STEP_EMPTIES = 4, /* the most slabs that one step releases, */

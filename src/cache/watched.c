@@ -12,10 +12,11 @@
 #include "cache/kind.h"
 #include "cache/limit.h"
 #include "chunk/side.h"
-#include "watch/fault.h"
-#include "watch/history.h"
-#include "watch/options.h"
-#include "watch/tools.h"
+#include "debug/fault.h"
+#include "debug/history.h"
+#include "debug/options.h"
+#include "debug/tell.h"
+#include "debug/tools.h"
 
 /* ---- from an object to its record ---- */
 
@@ -461,17 +462,4 @@ int sy_cache_history(sy_cache *cache, int (*visit)(void *arg, const sy_operation
 
 /* ---- reports of tools ---- */
 
-/* Adds the object at `address` to a tool's report. The address may lie in no slot, or in memory
- * that is not Slabyard's: then nothing is added. */
-static void explain_address(uintptr_t address) {
-    const sy_slab *slab = sy_slab_at(address);
-    const sy_cache *cache = slab ? sy_slab_owner(slab) : NULL;
-    if (!cache || !(cache->flags & SY_TOLD)) return;
-    const sy_layout *layout = &cache->layout;
-    size_t index = (address - (slab->first - layout->zone)) / layout->slot;
-    if (index < layout->slots)
-        sy_watch_explain(cache->watch, &sy_watched_records(cache, slab)[index], (void *)address,
-                         (void *)(slab->first + index * layout->slot));
-}
-
-void sy_watched_explain(void) { sy_tool_on_report(explain_address); }
+void sy_watched_explain(void) { sy_tool_on_report(sy_tell->address); }

@@ -9,13 +9,13 @@
  * The records of a slab's slots lie behind its bitmaps, in side memory, where a program that writes
  * beyond its objects does not reach them.
  *
- * Below: cache.h, watch/. Used by the rest of cache/ and by heap/.
+ * Below: cache.h, debug/. Used by the rest of cache/ and by heap/.
  */
 #ifndef SY_CACHE_WATCHED_H
 #define SY_CACHE_WATCHED_H
 
 #include "cache/cache.h"
-#include "watch/watch.h"
+#include "debug/watch.h"
 
 enum { SY_EDGE_BYTES = 64 }; /* of a pattern at each end of a slab, with SY_EDGES */
 

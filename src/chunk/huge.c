@@ -7,9 +7,9 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "debug/options.h"
 #include "os/facts.h"
 #include "os/os.h"
-#include "watch/options.h"
 
 /* 512 small pages were measured at 650 to 800 microseconds, a huge page at 90 to 250. If it takes
  * longer than this, the system had to find or make it: that was measured at 4 to 12 ms. */

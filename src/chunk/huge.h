@@ -16,7 +16,7 @@
  *
  * chunk.c enters the memory as dirty, so that passes return what the cache does not use.
  *
- * Above: chunk.c, large.c. Below: watch/options.h, os/.
+ * Above: chunk.c, large.c. Below: debug/options.h, os/.
  */
 #ifndef SY_CHUNK_HUGE_H
 #define SY_CHUNK_HUGE_H

@@ -13,10 +13,10 @@
 #include "chunk/large.h"
 #include "chunk/pressure.h"
 #include "chunk/side.h"
+#include "debug/callback.h"
 #include "os/os.h"
 #include "os/start.h"
 #include "vmem/arena.h"
-#include "watch/callback.h"
 
 static sy_vmem main_arena;
 sy_memory sy_memory_main = {

@@ -11,10 +11,10 @@
  *     tasks of the control group wait for       seen by the observer (sy_pressure_stalled)
  *     memory
  *
- * Then chunk.c releases free units and kept spans. If these are too few, keep/reclaim.c begins a
+ * Then chunk.c releases free units and kept spans. If these are too few, reclaim/reclaim.c begins a
  * pass at once, which also empties depots, and discards the free pages of slabs.
  *
- * Above: chunk.c, cache/slab.c, keep/. Below: os/.
+ * Above: chunk.c, cache/slab.c, reclaim/. Below: os/.
  */
 #ifndef SY_CHUNK_PRESSURE_H
 #define SY_CHUNK_PRESSURE_H
@@ -28,7 +28,8 @@
 /* Bytes that may be taken before the next look, and bytes returned since the last look or
  * reading. */
 extern SY_HIDDEN _Atomic int64_t sy_pressure_room;
-extern SY_HIDDEN _Atomic size_t sy_pressure_taken; /* since the start; keep/slack.c looks at it */
+extern SY_HIDDEN _Atomic size_t
+    sy_pressure_taken; /* since the start; reclaim/slack.c looks at it */
 extern SY_HIDDEN _Atomic size_t sy_pressure_returned;
 
 /* To be called when `bytes` that hold no memory are taken, and when they have been returned. */

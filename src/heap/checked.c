@@ -6,9 +6,9 @@
 
 #include <errno.h>
 
+#include "debug/watch.h"
 #include "heap/instance.h"
 #include "os/start.h"
-#include "watch/watch.h"
 
 static _Atomic(sy_heap *) large; /* never destroyed; NULL: not made yet */
 

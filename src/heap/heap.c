@@ -23,6 +23,7 @@
 #include "cache/mixed.h"
 #include "cache/passed.h"
 #include "cache/watched.h"
+#include "debug/fault.h"
 #include "heap/aligned.h"
 #include "heap/checked.h"
 #include "heap/classes.h"
@@ -32,7 +33,6 @@
 #include "magazine/turn.h"
 #include "os/os.h"
 #include "os/start.h"
-#include "watch/fault.h"
 
 /* The caches of the size classes, in the order in which the classes are first used. So a program
  * that uses few classes touches few pages. They are never destroyed. */

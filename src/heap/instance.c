@@ -15,12 +15,12 @@
 #include "cache/passed.h"
 #include "cache/watched.h"
 #include "chunk/side.h"
-#include "keep/leaks.h"
+#include "debug/fault.h"
+#include "debug/tell.h"
 #include "magazine/turn.h"
 #include "os/os.h"
 #include "os/pages.h"
 #include "os/start.h"
-#include "watch/fault.h"
 
 static const unsigned KNOWN_FLAGS = SY_HANDLES | SY_EPOCHS | SY_CHECK_FLAGS;
 
@@ -204,7 +204,7 @@ int sy_heap_destroy(sy_heap *heap) {
         if (cache) sy_client_resume(&cache->client);
     }
     for (unsigned i = 0; i < SY_HEAP_CACHES; i++)
-        if (sy_heap_cache(heap, i)) sy_leaks_at_destroy(sy_heap_cache(heap, i));
+        if (sy_heap_cache(heap, i)) sy_tell->leaks(sy_heap_cache(heap, i));
     errno = EBUSY;
     return -1;
 }

@@ -10,12 +10,12 @@
 #include "base/cpu.h"
 #include "cache/cache.h"
 #include "cache/guarded.h"
+#include "debug/fail.h"
+#include "debug/interval.h"
+#include "debug/options.h"
 #include "os/facts.h"
 #include "os/os.h"
 #include "os/start.h"
-#include "watch/fail.h"
-#include "watch/interval.h"
-#include "watch/options.h"
 
 enum {
     LOOK_AGAIN = 10000, /* while the option is off, a thread looks at it again after so many */

@@ -34,8 +34,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "debug/callback.h"
 #include "os/start.h"
-#include "watch/callback.h"
 
 enum {
     /* Numbers of clients. Each costs 64 bytes of address space a thread. */
@@ -198,7 +198,7 @@ bool sy_client_freed_last(const sy_client *client, uintptr_t item);
 
 /*
  * For guarded clients, called before the other functions: whether this allocation is the one in
- * `guard_every` (watch/guard.h) that is to be guarded. sample.h says how allocations are counted.
+ * `guard_every` (debug/guard.h) that is to be guarded. sample.h says how allocations are counted.
  */
 bool sy_client_due(sy_client *client);
 

@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "base/fork.h"
+#include "debug/callback.h"
 #include "magazine/budget.h"
 #include "magazine/sleepers.h"
 #include "magazine/slot.h"
 #include "os/os.h"
-#include "watch/callback.h"
 
 enum { STEP_SLOTS = 64, STEP_FLUSHES = 4 }; /* most in one sy_thread_reap_step */
 

@@ -1,7 +1,7 @@
 /*
  * sample.h: decides which allocation of a client is to be guarded, if allocations are inline.
  *
- * A thread guards one in `guard_every` of its allocations. `sy_guard_left` (watch/guard.h) is the
+ * A thread guards one in `guard_every` of its allocations. `sy_guard_left` (debug/guard.h) is the
  * number of allocations, from all its clients, up to the next guarded one. The inline code does not
  * count. So the slow paths count afterwards what the inline code has allocated, and make it stop
  * before the allocation that is to be guarded:
@@ -30,13 +30,13 @@
  *
  * A client that sees frees and is not guarded is not counted; its slot is armed with all its items.
  *
- * Above: slot.h. Below: watch/guard.h, thread.h. Used by the rest of magazine/ alone.
+ * Above: slot.h. Below: debug/guard.h, thread.h. Used by the rest of magazine/ alone.
  */
 #ifndef SY_MAGAZINE_SAMPLE_H
 #define SY_MAGAZINE_SAMPLE_H
 
+#include "debug/guard.h"
 #include "magazine/thread.h"
-#include "watch/guard.h"
 
 /* Counts what was allocated from the loaded magazine. */
 static inline void sy_sample_count(const sy_client *client, sy_slot *slot) {

@@ -2,7 +2,7 @@
  * sleepers.h: takes items out of the slots of threads that run but do not use them: they sleep, or
  * hardly call.
  *
- * Above: keep/, for the maintenance thread. roster.c calls sy_threads_open_again.
+ * Above: reclaim/, for the maintenance thread. roster.c calls sy_threads_open_again.
  */
 #ifndef SY_MAGAZINE_SLEEPERS_H
 #define SY_MAGAZINE_SLEEPERS_H

@@ -2,7 +2,7 @@
  * turn.h: the turn at the end of each slow path. In its turn, a thread lets go of clients whose
  * destruction it has put off, and does a piece of work for all threads, if there is any.
  *
- * keep/reclaim.c registers this work with sy_turn_serve: it is a step of a pass.
+ * reclaim/reclaim.c registers this work with sy_turn_serve: it is a step of a pass.
  */
 #ifndef SY_MAGAZINE_TURN_H
 #define SY_MAGAZINE_TURN_H
@@ -18,7 +18,7 @@ extern SY_HIDDEN _Atomic bool sy_turn_wanted; /* there is work: each turn looks 
 extern SY_HIDDEN SY_TLS unsigned sy_turns;    /* taken by this thread */
 
 /* After the allocation of a span of so many bytes or more, the turn does its work. Changed by
- * keep/slack.c. */
+ * reclaim/slack.c. */
 extern SY_HIDDEN _Atomic size_t sy_turn_span;
 
 /* Registers `work`. Turns of any thread call it: each turn while sy_turn_wanted is set, else every

@@ -1,8 +1,8 @@
 /*
- * background.h: how lower layers wake the background thread (keep/maintenance.c), and what this
+ * background.h: how lower layers wake the background thread (reclaim/maintenance.c), and what this
  * thread learns about the end of the program's threads.
  *
- * Above: magazine/, chunk/, keep/. Below: lock.h, os.h.
+ * Above: magazine/, chunk/, reclaim/. Below: lock.h, os.h.
  */
 #ifndef SY_OS_BACKGROUND_H
 #define SY_OS_BACKGROUND_H

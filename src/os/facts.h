@@ -9,13 +9,13 @@
  *     at the start      by a constructor, or by the start of the library if that comes earlier
  *                       (sy_facts_start)
  *     from then on      by the observer, a thread with a descriptor table of its own
- *                       (keep/observer.c)
+ *                       (reclaim/observer.c)
  *     before a sandbox  by the function that announces it (sy_enter_sandbox)
  *
  * and all other code loads them from sy_facts_now. Between two readings, chunk/pressure.c
  * calculates how much memory is resident.
  *
- * Above: every layer may load the facts; only keep/ has them read. Below: os.h.
+ * Above: every layer may load the facts; only reclaim/ has them read. Below: os.h.
  */
 #ifndef SY_OS_FACTS_H
 #define SY_OS_FACTS_H

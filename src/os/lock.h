@@ -43,7 +43,7 @@
 
 /* The lock order of the whole library, outermost first. */
 typedef enum sy_rank {
-    SY_RANK_REPORT = 1, /* the report that is being written (watch/) */
+    SY_RANK_REPORT = 1, /* the report that is being written (debug/) */
     SY_RANK_START,      /* one-time initialisation, and the heap's */
     SY_RANK_EPOCHS,     /* the list of epochs, and their views of caches (cache/) */
     SY_RANK_THREADS,    /* thread records, client numbers (magazine/) */
@@ -58,11 +58,11 @@ typedef enum sy_rank {
     SY_RANK_PASSED,     /* the table of objects that are blocks of the C library's (cache/) */
     SY_RANK_STORE,      /* unused magazines (magazine/) */
     SY_RANK_POOLS,      /* the list of pools that check (pool/) */
-    SY_RANK_GUARD,      /* the slots of guarded objects (watch/) */
-    SY_RANK_OPTIONS,    /* what the options say (watch/) */
-    SY_RANK_FAILURES,   /* what is made to fail (watch/) */
-    SY_RANK_TAGS,       /* names of tags (watch/) */
-    SY_RANK_TOOLS,      /* around a tool's own lock (watch/) */
+    SY_RANK_GUARD,      /* the slots of guarded objects (debug/) */
+    SY_RANK_OPTIONS,    /* what the options say (debug/) */
+    SY_RANK_FAILURES,   /* what is made to fail (debug/) */
+    SY_RANK_TAGS,       /* names of tags (debug/) */
+    SY_RANK_TOOLS,      /* around a tool's own lock (debug/) */
     SY_RANK_LAST = SY_RANK_TOOLS,
 } sy_rank;
 

@@ -2,7 +2,7 @@
  * start.h: the start of the library, once in a process, and what each layer does around a fork.
  *
  * Each layer describes what it has to do at the start and around a fork as an `sy_part`: a constant
- * beside the code it names. Only the list of all parts knows every layer (keep/parts.c). So a
+ * beside the code it names. Only the list of all parts knows every layer (parts.c). So a
  * function that a program may call first can start the library by calling a lower layer, and adding
  * or removing a layer changes one line of the list.
  */
@@ -39,7 +39,7 @@ typedef struct sy_part {
     void (*recover)(void);
 } sy_part;
 
-/* All parts, in the order of their locks, outermost first (os/lock.h). Defined in keep/parts.c. */
+/* All parts, in the order of their locks, outermost first (os/lock.h). Defined in parts.c. */
 extern SY_HIDDEN const sy_part *const sy_parts[];
 extern SY_HIDDEN const size_t sy_part_count;
 

@@ -9,12 +9,12 @@
 
 #include "base/bits.h"
 #include "base/fork.h"
+#include "debug/fault.h"
+#include "debug/options.h"
+#include "debug/watch.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "os/pages.h"
-#include "watch/fault.h"
-#include "watch/options.h"
-#include "watch/watch.h"
 
 static const size_t SLOTS_BYTES = (size_t)64 << 30; /* of address space, for an unbounded pool */
 enum { STEP_BYTES = 64 << 10 };                     /* committed at a time */

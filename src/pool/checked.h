@@ -18,7 +18,7 @@
  * verification skips a pool that is being reset or destroyed. But while damage in a pool is being
  * reported, no other thread may destroy the pool.
  *
- * Used by pool.c, calls.c and keep/. Below: watch/, os/.
+ * Used by pool.c, calls.c and reclaim/. Below: debug/, os/.
  */
 #ifndef SY_POOL_CHECKED_H
 #define SY_POOL_CHECKED_H

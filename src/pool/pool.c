@@ -31,12 +31,12 @@
 
 #include "audit.h"
 #include "base/bits.h"
+#include "debug/fault.h"
+#include "debug/options.h"
+#include "debug/watch.h"
 #include "os/invariant.h"
 #include "os/os.h"
 #include "pool/checked.h"
-#include "watch/fault.h"
-#include "watch/options.h"
-#include "watch/watch.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -25,7 +25,7 @@
  * back after the lock is let go.
  *
  * Above: quantum.c's clients and the engine's arenas (chunk/). Below: pool/ (tags), magazine/
- * (quantum caches), watch/, os/.
+ * (quantum caches), debug/, os/.
  */
 #ifndef SY_VMEM_ARENA_H
 #define SY_VMEM_ARENA_H

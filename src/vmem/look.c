@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "debug/callback.h"
 #include "os/os.h"
 #include "os/pages.h"
 #include "vmem/arena.h"
-#include "watch/callback.h"
 
 static const unsigned EVERYTHING = SY_VMEM_ALLOCATED | SY_VMEM_FREE | SY_VMEM_SPANS;
 

@@ -7,12 +7,12 @@
 
 #include "base/bits.h"
 #include "base/fork.h"
+#include "debug/callback.h"
+#include "debug/fault.h"
 #include "os/os.h"
 #include "os/pages.h"
 #include "os/start.h"
 #include "vmem/arena.h"
-#include "watch/callback.h"
-#include "watch/fault.h"
 
 /* All arenas, for fork. */
 static sy_lock list_lock = SY_LOCK_INIT(SY_RANK_ARENAS);

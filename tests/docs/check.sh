@@ -23,7 +23,7 @@ fi
 documents=("$@")
 if [ $# = 0 ]; then
     shopt -s nullglob
-    documents=(README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs/*.md docs/reference/*.md docs/reference/c/*.md)
+    documents=(README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md SECURITY.md docs/*.md docs/*/*.md docs/reference/c/*.md)
     shopt -u nullglob
 fi
 tool=$root/rust/target/release/slabyard

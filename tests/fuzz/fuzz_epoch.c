@@ -23,9 +23,9 @@
 #include "cache/epoch.h"
 #include "chunk/chunk.h"
 #include "fuzz.h"
-#include "keep/reclaim.h"
 #include "magazine/store.h"
 #include "os/fake.h"
+#include "reclaim/reclaim.h"
 #include "turns.h"
 
 enum {

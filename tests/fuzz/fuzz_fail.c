@@ -11,10 +11,10 @@
 
 #include <slabyard/fail.h>
 
+#include "debug/fail.h"
 #include "fuzz.h"
 #include "os/fake.h"
 #include "os/os.h"
-#include "watch/fail.h"
 
 enum { RULES_MAX = 16, TEXT_MAX = 255, ASKED = 40 };
 

@@ -16,11 +16,11 @@
 #include "cache/guarded.h"
 #include "cache/mixed.h"
 #include "chunk/chunk.h"
+#include "debug/watch.h"
 #include "fuzz.h"
 #include "magazine/store.h"
 #include "os/fake.h"
 #include "turns.h"
-#include "watch/watch.h"
 
 enum {
     LIVE_MAX = 3000,

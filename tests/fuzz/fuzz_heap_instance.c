@@ -18,12 +18,12 @@
 
 #include "cache/cache.h"
 #include "chunk/chunk.h"
+#include "debug/watch.h"
 #include "fuzz.h"
 #include "heap/instance.h"
 #include "magazine/store.h"
 #include "os/fake.h"
 #include "turns.h"
-#include "watch/watch.h"
 
 enum {
     HEAPS = 2,

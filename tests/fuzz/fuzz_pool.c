@@ -14,12 +14,12 @@
 
 #include <slabyard/pool.h>
 
+#include "debug/stack.h"
 #include "fuzz.h"
 #include "os/fake.h"
 #include "os/os.h"
 #include "pool/audit.h"
 #include "pool/checked.h"
-#include "watch/stack.h"
 
 enum { SLOTS_MAX = 20000, MARKED_BYTES = 64 };
 

@@ -3,6 +3,7 @@
 #   - slabyard.c compiles without a warning and defines no other names than sy_*
 #   - programs in C and C++11, the tests of slabyard.hpp, and examples compile and run
 #   - a report of misuse names the caller as the first function of the stack
+#   - without reports, the library is smaller, and a misuse is told in one line
 #   - plug-ins with a copy of their own can be loaded
 # Usage: tests/install/amalgamation.sh
 set -euo pipefail
@@ -54,6 +55,17 @@ for pair in gcc:g++ clang:clang++; do
     SLABYARD=tools=off "$root/tests/misuse/run.sh" cache_double_free.c "$work/misuse" ||
         fail "a report differs"
     echo "ok $cc-report"
+
+    $cc -std=c11 $warnings -O2 -DSY_NO_REPORTS -c slabyard/slabyard.c -o without.o ||
+        fail "slabyard.c does not compile without reports with $cc"
+    ! nm --defined-only without.o | grep -w sy_report_begin >/dev/null || fail "reports are left in"
+    use $cc-without $cc -std=c11 $warnings -O2 order_book.c without.o -pthread
+    $cc -std=gnu11 -O2 cache_double_free.c without.o -pthread -o misuse
+    said=$( (./misuse) 2>&1) && fail "without reports, the process goes on"
+    said=${said##*$'\n'} # the program says an address first
+    [[ $said == 'slabyard: misuse of kind '*' (slabyard/fault.h): 0x'*' in "'*'"' ]] ||
+        fail "without reports, a misuse is told as: $said"
+    echo "ok $cc-told"
 
     $cc -std=c11 $warnings -O2 -fPIC -DSY_DLOPEN -shared plugin.c slabyard/slabyard.c -pthread \
         -Wl,--no-undefined -o plugin.so || fail "$cc cannot build the plug-in"

@@ -150,7 +150,7 @@ if fetch_sources >"$work/log" 2>&1; then
     compile_programs
     help=$(env LD_PRELOAD="$work/libslabyard-malloc.so" SLABYARD=help "$work/lua" -v 2>&1)
     [[ $help == *"options of SLABYARD"* ]] || { echo "musl: Lua does not load the library: $help" && exit 1; }
-    cat src/*/*.c >"$work/text"
+    find src -name "*.c" -exec cat {} + >"$work/text"
     "$work/zstd" -q -9 "$work/text" -o "$work/text.zst"
     "$work/bzip2" -k "$work/text"
     same lua "$work/lua" -e "$in_lua"

@@ -15,8 +15,8 @@
 #define SY_TLS
 #define sy_lock_self    (*model_lock_self())
 #define sy_callback_now (*model_callback_now())
+#include "debug/callback.h"
 #include "os/lock.h"
-#include "watch/callback.h"
 #undef SY_TLS
 #define SY_TLS __thread
 

@@ -17,10 +17,11 @@ compile() { # compile COMPILER FLAGS... -- FILES...: an object of each, two at a
     sums ./*.o
 }
 flags="-I$root/include -I$root/src -I$root -D_GNU_SOURCE -w"
-c() { compile "$@" -std=c11 $flags -- "$root"/src/*/*.c; }
+mapfile -t sources < <(find "$root/src" -name '*.c' | sort)
+c() { compile "$@" -std=c11 $flags -- "${sources[@]}"; }
 cpp() { compile "$@" -std=c++17 $flags -- "$root"/tests/cpp/*.cpp; }
 link() {
-    gcc -std=c11 $flags -O1 -flto -fPIC -shared "$root"/src/*/*.c -o library.so -pthread
+    gcc -std=c11 $flags -O1 -flto -fPIC -shared "${sources[@]}" -o library.so -pthread
     sums library.so
 }
 program() {

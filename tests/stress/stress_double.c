@@ -16,8 +16,8 @@
 
 #include <slabyard/slabyard.h>
 
+#include "debug/watch.h"
 #include "stress/stress.h"
-#include "watch/watch.h"
 
 enum {
     THREADS_MIN = 2,

@@ -10,10 +10,10 @@
 
 #include <slabyard/slabyard.h>
 
+#include "debug/guard.h"
+#include "debug/options.h"
 #include "stress/stress.h"
 #include "support/sanitized.h"
-#include "watch/guard.h"
-#include "watch/options.h"
 
 enum { THREADS = 4, CACHES = 5, EXCHANGED = 512, EVERY = 8, SLOTS = 200 };
 

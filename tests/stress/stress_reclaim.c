@@ -17,7 +17,7 @@
 
 #include <slabyard/slabyard.h>
 
-#include "keep/reclaim.h"
+#include "reclaim/reclaim.h"
 #include "stress/stress.h"
 
 enum {

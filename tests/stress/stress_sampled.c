@@ -11,9 +11,9 @@
 
 #include <slabyard/slabyard.h>
 
+#include "debug/guard.h"
 #include "heap/sampled.h"
 #include "stress/stress.h"
-#include "watch/guard.h"
 
 enum { THREADS = 4, SLOTS = 256, SIZE_MOST = 5000, CHILD_SECONDS = 30 };
 

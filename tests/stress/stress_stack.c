@@ -8,10 +8,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "debug/options.h"
+#include "debug/stack.h"
 #include "os/os.h"
 #include "stress/stress.h"
-#include "watch/options.h"
-#include "watch/stack.h"
 
 enum { THREADS = 6, STACKS = 500000, WINDOW = 64, LEVELS = 20 };
 

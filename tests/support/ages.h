@@ -20,11 +20,11 @@
 
 #include "cache/cache.h"
 #include "chunk/chunk.h"
-#include "keep/reclaim.h"
 #include "magazine/store.h"
 #include "magazine/turn.h"
 #include "os/fake.h"
 #include "os/os.h"
+#include "reclaim/reclaim.h"
 #include "support/child.h"
 
 enum {

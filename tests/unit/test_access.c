@@ -15,9 +15,9 @@
 
 #include <slabyard/slabyard.h>
 
+#include "debug/access.h"
 #include "support/child.h"
 #include "support/emulated.h"
-#include "watch/access.h"
 
 static sy_fault last;
 static unsigned faults;

@@ -14,6 +14,7 @@
 
 #include <slabyard/cache.h>
 
+#include "debug/guard.h"
 #include "magazine/budget.h"
 #include "magazine/client.h"
 #include "magazine/depot.h"
@@ -21,7 +22,6 @@
 #include "os/fake.h"
 #include "support/bank.h"
 #include "support/child.h"
-#include "watch/guard.h"
 
 static struct bank other_bank;
 

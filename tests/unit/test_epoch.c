@@ -12,10 +12,10 @@
 
 #include <cmocka.h>
 
-#include "keep/reclaim.h"
 #include "magazine/thread.h"
 #include "os/fake.h"
 #include "os/os.h"
+#include "reclaim/reclaim.h"
 #include "support/epochs.h"
 #include "support/page_size.h"
 

@@ -15,10 +15,10 @@
 #include <slabyard/heap.h>
 #include <slabyard/options.h>
 
+#include "debug/fail.h"
 #include "os/fake.h"
 #include "os/os.h"
 #include "support/child.h"
-#include "watch/fail.h"
 
 enum { ASKED_MAX = 64 };
 

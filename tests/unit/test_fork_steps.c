@@ -30,15 +30,15 @@
 
 #include "cache/mixed.h"
 #include "chunk/chunk.h"
-#include "keep/slack.h"
+#include "debug/guard.h"
+#include "debug/options.h"
+#include "debug/stack.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "reclaim/slack.h"
 #include "support/child.h"
 #include "support/sanitized.h"
 #include "vmem/arena.h"
-#include "watch/guard.h"
-#include "watch/options.h"
-#include "watch/stack.h"
 
 enum {
     OBJECTS = 100, /* of many sizes: before the operation, and again in the child */

@@ -17,13 +17,13 @@
 
 #include <cmocka.h>
 
+#include "debug/guard.h"
+#include "debug/options.h"
 #include "os/fake.h"
 #include "os/os.h"
 #include "os/start.h"
 #include "support/child.h"
 #include "support/emulated.h"
-#include "watch/guard.h"
-#include "watch/options.h"
 
 static size_t page;
 static sy_watch watch, other;

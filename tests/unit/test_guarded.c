@@ -16,10 +16,10 @@
 #include <slabyard/slabyard.h>
 
 #include "cache/cache.h"
+#include "debug/guard.h"
+#include "debug/options.h"
 #include "os/start.h"
 #include "support/child.h"
-#include "watch/guard.h"
-#include "watch/options.h"
 
 static sy_fault last;
 static unsigned faults;

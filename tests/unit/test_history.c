@@ -14,10 +14,10 @@
 
 #include <slabyard/slabyard.h>
 
+#include "debug/history.h"
+#include "debug/options.h"
 #include "os/fake.h"
 #include "support/child.h"
-#include "watch/history.h"
-#include "watch/options.h"
 
 enum { SEEN_MAX = 64 };
 

@@ -23,12 +23,12 @@
 #include <slabyard/slabyard.h>
 
 #include "cache/cache.h"
+#include "debug/guard.h"
+#include "debug/options.h"
 #include "os/fake.h"
 #include "os/os.h"
 #include "support/child.h"
 #include "support/sanitized.h"
-#include "watch/guard.h"
-#include "watch/options.h"
 
 typedef struct node {
     struct node *next;

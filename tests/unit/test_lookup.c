@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
+#include "report/lookup.h"
+#include "report/symbols.h"
 #include "support/child.h"
-#include "watch/lookup.h"
-#include "watch/symbols.h"
 
 static size_t questions, asked_count, needed_count, said_beyond;
 static uintptr_t asked[SY_SYMBOLS_MAX];

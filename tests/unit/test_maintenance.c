@@ -14,13 +14,13 @@
 
 #include <cmocka.h>
 
+#include "debug/options.h"
 #include "magazine/sleepers.h"
 #include "os/facts.h"
 #include "os/fake.h"
 #include "os/start.h"
 #include "support/ages.h"
 #include "support/sanitized.h"
-#include "watch/options.h"
 
 /* Uses the real clock. */
 static int begin_in_real_time(void **state) {

@@ -15,11 +15,11 @@
 #include <slabyard/options.h>
 #include <slabyard/reclaim.h>
 
-#include "keep/reclaim.h"
+#include "debug/options.h"
 #include "os/fake.h"
 #include "os/start.h"
+#include "reclaim/reclaim.h"
 #include "support/child.h"
-#include "watch/options.h"
 
 static void expect(const char *name, const char *value) {
     char text[300];

@@ -16,15 +16,15 @@
 
 #include <slabyard/options.h>
 
+#include "debug/fault.h"
+#include "debug/options.h"
+#include "debug/watch.h"
 #include "os/fake.h"
 #include "os/start.h"
+#include "report/report.h"
+#include "report/symbols.h"
 #include "support/child.h"
 #include "support/emulated.h"
-#include "watch/fault.h"
-#include "watch/options.h"
-#include "watch/report.h"
-#include "watch/symbols.h"
-#include "watch/watch.h"
 
 /* The lines of address n are functions[n]. The first letter of a line says whose the function
  * is. */
@@ -67,7 +67,7 @@ const char *sy_symbols_lines(const sy_symbols *symbols, size_t index) {
 
 static const void *const stack[] = {(void *)1, (void *)4, (void *)2, (void *)1, (void *)3};
 
-/* These functions stand for watch/stack.c. */
+/* These functions stand for debug/stack.c. */
 bool sy_stack_is_own(uintptr_t frame) {
     (void)frame;
     return false;
@@ -695,7 +695,7 @@ static void a_fault_tells_all_that_is_known(void **state) {
 
 static void explain(void *record) {
     sy_watch watch = {.name = "order"};
-    sy_watch_explain(&watch, record, (void *)0x1008, (void *)0x1000);
+    sy_report_record(&watch, record, (void *)0x1008, (void *)0x1000);
 }
 
 /* Each look-up of a stack takes longer than all that the report is about. */

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "base/random.h"
+#include "report/rust_name.h"
 #include "support/child.h"
-#include "watch/rust_name.h"
 
 static const char *const known[][2] = {
     {"_ZN2s310drop_twice17h20d18f73558f62dfE", "s3::drop_twice"},

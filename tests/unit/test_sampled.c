@@ -16,12 +16,12 @@
 
 #include <slabyard/slabyard.h>
 
+#include "debug/guard.h"
+#include "debug/interval.h"
 #include "heap/sampled.h"
 #include "os/fake.h"
 #include "os/os.h"
 #include "support/child.h"
-#include "watch/guard.h"
-#include "watch/interval.h"
 
 #define RUN(name)                                         \
     static void name(void **state) {                      \

@@ -1,6 +1,6 @@
 /*
- * test_slack.c: the option `slack` bounds what is held (keep/slack.h), by what was live in the last
- * one to two seconds. The clock stands still.
+ * test_slack.c: the option `slack` bounds what is held (reclaim/slack.h), by what was live in the
+ * last one to two seconds. The clock stands still.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -16,8 +16,8 @@
 #include "cache/mixed.h"
 #include "chunk/chunk.h"
 #include "chunk/memory.h"
-#include "keep/slack.h"
 #include "os/fake.h"
+#include "reclaim/slack.h"
 #include "support/child.h"
 #include "support/page_size.h"
 

@@ -23,12 +23,12 @@
 #include <cmocka.h>
 
 #include "base/cpu.h"
+#include "debug/options.h"
+#include "debug/stack.h"
 #include "os/fake.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "support/child.h"
-#include "watch/options.h"
-#include "watch/stack.h"
 
 #if !defined(WITH_FRAMES)
 #    define WITH_FRAMES 0

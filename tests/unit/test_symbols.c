@@ -23,8 +23,8 @@
 
 #include "os/fake.h"
 #include "os/os.h"
+#include "report/symbols.h"
 #include "support/child.h"
-#include "watch/symbols.h"
 
 static sy_symbols symbols;
 

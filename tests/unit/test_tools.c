@@ -14,10 +14,10 @@
 
 #include "cache/cache.h"
 #include "cache/watched.h"
+#include "debug/options.h"
+#include "debug/tools.h"
+#include "debug/watch.h"
 #include "pool/checked.h"
-#include "watch/options.h"
-#include "watch/tools.h"
-#include "watch/watch.h"
 
 extern __attribute__((weak)) int __asan_address_is_poisoned(const volatile void *address);
 

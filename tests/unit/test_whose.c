@@ -1,5 +1,5 @@
 /*
- * test_whose.c: to whom a function belongs, by its name and its source (watch/whose.h).
+ * test_whose.c: to whom a function belongs, by its name and its source (report/whose.h).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
+#include "report/whose.h"
 #include "support/child.h"
-#include "watch/whose.h"
 
 #define PATH_OF_STD "/rustc/59807616e1fa2540724bfbac14d7976d7e4a3860/library/alloc/src/alloc.rs"
 

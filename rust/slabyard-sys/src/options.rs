@@ -46,7 +46,7 @@ extern "C" {
 
 extern "C" {
     /// Makes `maintenance=auto` the default, for a program whose allocator this is. It is a function
-    /// of the library's own (`watch/options.h`).
+    /// of the library's own (`debug/options.h`).
     ///
     /// # Safety
     /// None: any thread may call it.

@@ -34,7 +34,7 @@ pub struct Limit {
 type Callback = Box<dyn Fn(usize) + Send + Sync>;
 
 /// Makes a box that a limit keeps until the process ends. The report of leaks at exit knows the
-/// name of this function, and leaves such boxes out (src/watch/whose.c).
+/// name of this function, and leaves such boxes out (src/report/whose.c).
 #[inline(never)]
 fn keep_for_limit<T>(value: T) -> Box<T> {
     Box::new(value)

@@ -1,0 +1,536 @@
+/*
+ * stack.c: see stack.h. This file takes stacks in two ways, and has the table of the stacks that
+ * were taken.
+ *
+ * Frame pointers. Each function that keeps one has two words on the stack: the caller's frame
+ * pointer and the return address. A walk from frame to frame costs about a nanosecond a frame. If a
+ * function keeps no frame pointer, the walk goes wrong unnoticed: it skips that function's caller,
+ * or takes a number for a frame pointer that is none. It reads only this thread's stack, above the
+ * current frame, so a wrong number does no harm.
+ *
+ * Unwinding tables give the right stack wherever they exist, but take microseconds.
+ *
+ * Both together. Whether a step of the walk is right depends on the return address alone: it is
+ * right if the code at that address has a frame pointer set up. So if tables have confirmed a chain
+ * of return addresses once, the same chain is right whenever a walk finds it again. The table of
+ * stacks records for each stack whether its STEPS were confirmed, and whether its END was (the walk
+ * found no next step, rather than no room for one). If a walk finds a confirmed stack, it is done.
+ * If not, the stack is taken by tables too. If any code in the chain has no frame pointer, the two
+ * differ: such stacks are never confirmed, and always come from tables. (Frames outside of a
+ * thread's first function are not compared: ROOT_FRAMES.)
+ *
+ * The table.
+ *
+ *     | heads: a word a chain | entry | entry | ...          one reservation; an entry's number
+ *          |                     ^  next |                   is its distance in units of 16 bytes
+ *          +---------------------+       +--> older ones of the chain
+ *
+ * There are two kinds of chains: short ones, whose heads are on one page, and long ones. A short
+ * chain is full when it has SHORT_CHAIN stacks, and stays so. Only stacks for which there is no
+ * room in their short chain are in a long one. So a program with few stacks, as those that take
+ * samples only, uses one page of heads, and one with many has short searches.
+ *
+ * A thread writes an entry once, and then puts it at the front of its chain by a compare-exchange
+ * with release. A thread that finds the entry has read the head with acquire, or has read `next` of
+ * an entry that was written before such a release. So it sees the whole entry. (The exchanges of
+ * one head are a release sequence: a later one does not undo the effect of an earlier one.) `next`
+ * never changes after that, and no entry is ever taken out. So there is no ABA problem, and after a
+ * chain was searched, only entries in front of the old head need to be searched again. If two
+ * threads add the same stack, they exchange the same head: the second exchange fails, and that
+ * thread finds the entry of the first. (If the first made the short chain full, the second searches
+ * the long one next.) No thread waits for another. A thread that stops in the middle, or does not
+ * exist after a fork, leaves at most some bytes unused.
+ */
+#include "debug/stack.h"
+
+#include <errno.h>
+#include <slabyard/base.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unwind.h>
+
+#include "base/cpu.h"
+#include "debug/options.h"
+#include "os/lock.h"
+#include "os/os.h"
+
+/* ---- the table ---- */
+
+enum {
+    SHORT_HEADS = 1 << 9,
+    SHORT_CHAIN = 4,
+    HEADS = 1 << 16, /* chains of 15 entries on average, when the table is full of usual stacks */
+    UNIT = 16,
+};
+
+/* A stack of 15 frames takes 136 bytes, so there is room for a million stacks. Only a program that
+ * generates code as it runs has more, and its stacks have no names to show. */
+static const size_t TABLE_BYTES = (size_t)128 << 20;
+
+/* Committed at a time: room for thousands of stacks for one system call. */
+static const size_t COMMIT_BYTES = (size_t)1 << 20;
+
+enum { STEPS = 1, END = 2 };
+
+typedef struct entry {
+    uint32_t next; /* number of the next older entry of the chain; 0: none */
+    uint32_t hash;
+    uint32_t number; /* the entry's own; distinguishes entries from other memory */
+    uint16_t depth;
+    _Atomic uint8_t confirmed; /* STEPS, END */
+    uint8_t place;             /* in a short chain: 1, 2, ... from its oldest entry; else 0 */
+    const void *frames[];
+} entry;
+
+typedef struct table {
+    _Atomic size_t used, committed; /* bytes, from the beginning of the table */
+    _Atomic size_t count;
+    _Atomic uint32_t short_heads[SHORT_HEADS];
+    _Atomic uint32_t heads[HEADS];
+} table;
+
+_Static_assert(sizeof(entry) == 16, "an entry begins with two words, on either side of a unit");
+_Static_assert(sizeof(table) < (size_t)1 << 20, "the first commit holds the heads");
+
+static _Atomic(table *) stacks;
+
+static size_t entry_bytes(size_t depth) {
+    return (sizeof(entry) + depth * sizeof(void *) + UNIT - 1) / UNIT * UNIT;
+}
+
+static entry *entry_at(table *in, uint32_t number) {
+    return (entry *)(void *)((char *)in + (size_t)number * UNIT);
+}
+
+/* If several threads make a table at once, all but one release theirs. */
+static table *make_table(void) {
+    table *made = sy_os_reserve(TABLE_BYTES, sy_os_page_size(), "slabyard stacks"), *known = NULL;
+    if (!made) return NULL;
+    if (sy_os_commit(made, COMMIT_BYTES) != 0) {
+        sy_os_release(made, TABLE_BYTES);
+        return NULL;
+    }
+    atomic_init(&made->used, (sizeof(table) + UNIT - 1) / UNIT * UNIT);
+    atomic_init(&made->committed, COMMIT_BYTES);
+    if (atomic_compare_exchange_strong_explicit(&stacks, &known, made, memory_order_acq_rel,
+                                                memory_order_acquire))
+        return made;
+    sy_os_release(made, TABLE_BYTES);
+    return known;
+}
+
+static table *known_table(void) { return atomic_load_explicit(&stacks, memory_order_acquire); }
+
+/* Makes the table's first `bytes` accessible. `committed` is stored after its bytes were made
+ * accessible, so a thread that reads it can use them. */
+static bool commit_table(table *in, size_t bytes) {
+    size_t known = atomic_load_explicit(&in->committed, memory_order_acquire);
+    while (known < bytes) {
+        if (sy_os_commit((char *)in + known, COMMIT_BYTES) != 0) return false;
+        if (atomic_compare_exchange_strong_explicit(&in->committed, &known, known + COMMIT_BYTES,
+                                                    memory_order_acq_rel, memory_order_acquire))
+            known += COMMIT_BYTES;
+    }
+    return true;
+}
+
+/* Takes room for an entry. Returns its number; 0: there is no room. */
+static uint32_t take_room(table *in, size_t bytes) {
+    size_t at = atomic_load_explicit(&in->used, memory_order_relaxed);
+    do {
+        if (bytes > TABLE_BYTES - at || !commit_table(in, at + bytes)) return 0;
+    } while (!atomic_compare_exchange_weak_explicit(&in->used, &at, at + bytes,
+                                                    memory_order_acquire, memory_order_relaxed));
+    return (uint32_t)(at / UNIT);
+}
+
+/* Gives room back. If another thread has taken the room behind it meanwhile, it stays unused. With
+ * release: what was written there is ordered before the writes of the next user. */
+static void give_room(table *in, uint32_t number, size_t bytes) {
+    size_t at = (size_t)number * UNIT, end = at + bytes;
+    atomic_compare_exchange_strong_explicit(&in->used, &end, at, memory_order_release,
+                                            memory_order_relaxed);
+}
+
+static uint32_t hash_of(const void *const *frames, size_t depth) {
+    uint64_t hash = depth;
+    for (size_t i = 0; i < depth; i++) {
+        hash = (hash ^ (uintptr_t)frames[i]) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 32;
+    }
+    return (uint32_t)hash;
+}
+
+/* Searches the chain from entry `from` to before entry `to`. */
+static entry *search(table *in, uint32_t from, uint32_t to, uint32_t hash,
+                     const void *const *frames, size_t depth) {
+    while (from != to) {
+        entry *here = entry_at(in, from);
+        if (here->hash == hash && here->depth == depth &&
+            memcmp(here->frames, frames, depth * sizeof *frames) == 0)
+            return here;
+        from = here->next;
+    }
+    return NULL;
+}
+
+static _Atomic uint32_t *short_head(table *in, uint32_t hash) {
+    return &in->short_heads[hash / HEADS % SHORT_HEADS];
+}
+
+static _Atomic uint32_t *long_head(table *in, uint32_t hash) { return &in->heads[hash % HEADS]; }
+
+static entry *find_in_chain(table *in, const _Atomic uint32_t *head, uint32_t hash,
+                            const void *const *frames, size_t depth) {
+    return search(in, atomic_load_explicit(head, memory_order_acquire), 0, hash, frames, depth);
+}
+
+static entry *find_stack(const void *const *frames, size_t depth) {
+    table *in = known_table();
+    if (!in) return NULL;
+    uint32_t hash = hash_of(frames, depth);
+    entry *found = find_in_chain(in, short_head(in, hash), hash, frames, depth);
+    return found ? found : find_in_chain(in, long_head(in, hash), hash, frames, depth);
+}
+
+static entry *write_entry(table *in, uint32_t hash, const void *const *frames, size_t depth) {
+    uint32_t number = take_room(in, entry_bytes(depth));
+    if (!number) return NULL;
+    entry *made = entry_at(in, number);
+    made->hash = hash;
+    made->number = number;
+    made->depth = (uint16_t)depth;
+    atomic_init(&made->confirmed, 0);
+    memcpy(made->frames, frames, depth * sizeof *frames);
+    return made;
+}
+
+/* The place of a new entry in a short chain in front of `first`; 0: the chain is full. */
+static uint8_t place_before(table *in, uint32_t first) {
+    uint8_t taken = first ? entry_at(in, first)->place : 0;
+    return taken < SHORT_CHAIN ? (uint8_t)(taken + 1) : 0;
+}
+
+/* Finds the stack in a chain, or puts it at the front of it. *made is the entry to be put there; it
+ * is written when it is needed. Returns NULL if a short chain is full, or if there is no memory. */
+static entry *keep_in_chain(table *in, _Atomic uint32_t *head, bool is_short, uint32_t hash,
+                            const void *const *frames, size_t depth, entry **made) {
+    uint32_t first = atomic_load_explicit(head, memory_order_acquire), searched = 0;
+    for (;;) {
+        entry *known = search(in, first, searched, hash, frames, depth);
+        uint8_t place = is_short ? place_before(in, first) : 0;
+        if (known || (is_short && !place)) return known;
+        if (!*made) *made = write_entry(in, hash, frames, depth);
+        if (!*made) return NULL;
+        (*made)->place = place;
+        (*made)->next = searched = first;
+        if (atomic_compare_exchange_strong_explicit(head, &first, (*made)->number,
+                                                    memory_order_acq_rel, memory_order_acquire)) {
+            atomic_fetch_add_explicit(&in->count, 1, memory_order_relaxed);
+            return *made;
+        }
+    }
+}
+
+static entry *keep_in(table *in, const void *const *frames, size_t depth) {
+    uint32_t hash = hash_of(frames, depth);
+    entry *made = NULL;
+    entry *kept = keep_in_chain(in, short_head(in, hash), true, hash, frames, depth, &made);
+    if (!kept) kept = keep_in_chain(in, long_head(in, hash), false, hash, frames, depth, &made);
+    if (made && kept != made) give_room(in, made->number, entry_bytes(depth));
+    return kept;
+}
+
+static entry *keep(const void *const *frames, size_t depth) {
+    table *in = known_table();
+    if (!in) in = make_table();
+    return in ? keep_in(in, frames, depth) : NULL;
+}
+
+uint32_t sy_stack_keep(const void *const *frames, size_t depth) {
+    int saved = errno;
+    const entry *kept = keep(frames, depth);
+    errno = saved;
+    return kept ? kept->number : 0;
+}
+
+size_t sy_stack_frames(uint32_t stack, const void *const **frames) {
+    table *in = known_table();
+    *frames = NULL;
+    if (!in || stack < sizeof(table) / UNIT) return 0;
+    size_t used = atomic_load_explicit(&in->used, memory_order_relaxed);
+    size_t at = (size_t)stack * UNIT;
+    if (at >= used) return 0;
+    const entry *here = entry_at(in, stack);
+    if (here->number != stack || here->depth == 0 || here->depth > SY_STACK_DEPTH_MAX ||
+        entry_bytes(here->depth) > used - at || hash_of(here->frames, here->depth) != here->hash)
+        return 0;
+    *frames = here->frames;
+    return here->depth;
+}
+
+size_t sy_stack_bytes(void) {
+    table *in = known_table();
+    return in ? atomic_load_explicit(&in->committed, memory_order_relaxed) : 0;
+}
+
+size_t sy_stack_count(void) {
+    table *in = known_table();
+    return in ? atomic_load_explicit(&in->count, memory_order_relaxed) : 0;
+}
+
+/* ---- the unwinder ---- */
+
+/* The number of threads in the unwinder, and above it the number of forks from the first process to
+ * this one. */
+static _Atomic uint32_t inside;
+enum { PROCESS = 1 << 16 };
+
+static _Atomic uint32_t forks; /* forks that keep threads out of the unwinder */
+static SY_TLS uint32_t own_forks;
+static SY_TLS bool own_inside;         /* this thread is counted */
+static SY_TLS bool parent_had_threads; /* set by the thread that forks */
+
+uint64_t sy_stack_patience_ns = 1000000000; /* unwinding takes microseconds */
+
+/* A function of GCC's unwinder: the entry of its tables for the code at an address. NULL: none. */
+extern __attribute__((weak, visibility("default"))) const void *_Unwind_Find_FDE(void *code,
+                                                                                 void *bases);
+
+/* Whether the unwinder finds its own code in the tables. If not, it aborts. */
+static bool unwinder_is_ready(void) {
+    static _Atomic bool known;
+    void *bases[3];
+    if (!sy_os_has_tables()) return false;
+    if (atomic_load_explicit(&known, memory_order_relaxed) || !_Unwind_Find_FDE) return true;
+    bool ready = _Unwind_Find_FDE((void *)(uintptr_t)_Unwind_Backtrace, bases);
+    if (ready) atomic_store_explicit(&known, true, memory_order_relaxed);
+    return ready;
+}
+
+/* `entered`: what `inside` was. In a child of that process, the thread is not counted. */
+static void leave_unwinder(uint32_t entered) {
+    uint32_t seen = atomic_load(&inside);
+    own_inside = false;
+    while (seen / PROCESS == entered / PROCESS &&
+           !atomic_compare_exchange_weak(&inside, &seen, seen - 1)) {}
+    if (atomic_load(&forks)) sy_os_wake(&inside, 1 << 20);
+}
+
+typedef _Unwind_Reason_Code each_frame(struct _Unwind_Context *context, void *arg);
+
+/* Calls each(context, arg) for each frame, or for none: while a process forks, and before the
+ * unwinder is ready. */
+static void unwind(each_frame *each, void *arg) {
+    uint32_t entered = atomic_fetch_add(&inside, 1);
+    own_inside = true;
+    if (!atomic_load(&forks) && unwinder_is_ready()) _Unwind_Backtrace(each, arg);
+    leave_unwinder(entered);
+}
+
+/* The unwinder takes locks of its own and of the loader. A child of a fork would never get one
+ * that another thread held. So a fork waits until no other thread is inside. Threads that come
+ * meanwhile take no stack: they may hold locks that the fork is going to take. A thread that
+ * throws an exception of the program is in the unwinder too, and is not counted (see
+ * sy_os_lose_tables). */
+static void await_unwinders(void) {
+    parent_had_threads = sy_os_has_had_threads();
+    bool burdened = own_inside || sy_lock_self.held;
+    uint64_t now = sy_os_now(), end = now + (burdened ? sy_lock_patience_ns : sy_stack_patience_ns);
+    own_forks++;
+    atomic_fetch_add(&forks, 1);
+    for (uint32_t seen; now < end; now = sy_os_now()) {
+        seen = atomic_load(&inside);
+        if (seen % PROCESS <= own_inside) break;
+        sy_os_wait_for(&inside, seen, end - now);
+    }
+}
+
+static void admit_unwinders(void) {
+    own_forks--;
+    atomic_fetch_sub(&forks, 1);
+}
+
+static void forget_unwinders(void) {
+    if (parent_had_threads) sy_os_lose_tables();
+    atomic_store(&forks, own_forks);
+    atomic_store(&inside, (atomic_load(&inside) / PROCESS + 1) * PROCESS);
+}
+
+const sy_part sy_stack_part = {
+    .settle = await_unwinders, .drop = admit_unwinders, .inherit = forget_unwinders};
+
+/* ---- taking one ---- */
+
+/* The C library's frames outside of main, or of a thread's first function; some keep no frame
+ * pointer. The walk ends at the first of them, and tables may find up to this many more (_start,
+ * and what it calls before main). If the walk had ended earlier, main would be one more. */
+enum { ROOT_FRAMES = 2 };
+
+/* Largest frame of a function. A larger distance shows that a number is no frame pointer. */
+static const uintptr_t FRAME_BYTES_MAX = (uintptr_t)1 << 20;
+
+/* Has room for more frames than are kept: the frames behind the end of a walk show whether it ended
+ * in the right place. */
+typedef struct trace {
+    size_t depth, max;
+    /* The first frame of the trace is the first one behind `inner`, or with `from` the first one
+     * with this return address. (The frames behind it may be on another stack, below `inner`.) */
+    uintptr_t inner, from;
+    const void *frames[SY_STACK_DEPTH_MAX + ROOT_FRAMES + 1];
+} trace;
+
+static void begin_trace(trace *empty, size_t max, uintptr_t inner) {
+    empty->depth = 0;
+    empty->max = max;
+    empty->inner = inner;
+    empty->from = 0;
+}
+
+static SY_TLS sy_os_bounds own_stack;
+static SY_TLS uintptr_t refused_block; /* the last one that was not on the thread's stack */
+static SY_TLS bool busy;
+
+enum { BLOCK_BYTES = 16 << 10 }; /* about one answer of the system for so many bytes of stack */
+
+bool sy_stack_is_own(uintptr_t frame) {
+    if (frame >= own_stack.low && frame < own_stack.high) return true;
+    uintptr_t block = frame / BLOCK_BYTES + 1;
+    if (block == refused_block) return false;
+    bool own = sy_os_stack(frame, &own_stack);
+    if (!own) refused_block = block;
+    return own;
+}
+
+/* Sanitizers do not check this function: the words that it reads may be no frame. */
+__attribute__((no_sanitize("address"), no_sanitize("thread"))) static void walk(uintptr_t frame,
+                                                                                uintptr_t high,
+                                                                                trace *into) {
+    const uintptr_t record = 2 * sizeof(uintptr_t);
+    while (into->depth < into->max) {
+        const uintptr_t *words = (const uintptr_t *)frame;
+        uintptr_t code = sy_cpu_return_address(words[1]), outer = words[0];
+        if (code == 0) return;
+        into->frames[into->depth++] = (const void *)code;
+        if (outer <= frame || outer - frame > FRAME_BYTES_MAX || outer % sizeof outer != 0 ||
+            outer >= high || high - outer < record)
+            return;
+        frame = outer;
+    }
+}
+
+static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *arg) {
+    trace *into = arg;
+    int interrupted = 0;
+    uintptr_t code = (uintptr_t)_Unwind_GetIPInfo(context, &interrupted);
+    if (code == 0) return _URC_END_OF_STACK;
+    bool here = into->from ? code == into->from : _Unwind_GetCFA(context) > into->inner;
+    if (into->depth == 0 && !here) return _URC_NO_REASON;
+    /* A signal interrupted an instruction, which is not a call. All other addresses here lie behind
+     * the instruction that they stand for, so this one is moved behind it too. */
+    into->frames[into->depth++] = (const void *)(code + (interrupted ? 1 : 0));
+    return into->depth < into->max ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+
+static uint32_t keep_trace(const trace *taken) {
+    const entry *kept = taken->depth ? keep(taken->frames, taken->depth) : NULL;
+    return kept ? kept->number : 0;
+}
+
+/* What tables have to confirm of a walk, and confirm if both agree: all steps, or also the end. */
+static uint8_t claims(const trace *walked) { return walked->depth == walked->max ? STEPS : END; }
+
+static bool agree(const trace *walked, const trace *taken) {
+    if (walked->depth == 0 || walked->depth > taken->depth) return false;
+    if (claims(walked) == END && taken->depth - walked->depth > ROOT_FRAMES) return false;
+    return memcmp(walked->frames, taken->frames, walked->depth * sizeof *walked->frames) == 0;
+}
+
+/* A confirmed END includes the STEPS. */
+static bool is_confirmed(const entry *known, const trace *walked) {
+    return atomic_load_explicit(&known->confirmed, memory_order_relaxed) >= claims(walked);
+}
+
+static uint32_t take_by_frames(uintptr_t frame, unsigned max) {
+    trace walked;
+    begin_trace(&walked, max, frame);
+    walk(frame, sy_stack_is_own(frame) ? own_stack.high : 0, &walked);
+    return keep_trace(&walked);
+}
+
+static uint32_t take_by_tables(uintptr_t frame, unsigned max, uintptr_t from) {
+    trace taken;
+    begin_trace(&taken, max, frame);
+    taken.from = from;
+    unwind(add_frame, &taken);
+    return keep_trace(&taken);
+}
+
+/* Takes the stack by tables. If the walk agrees, keeps the stack as walked, so that later walks
+ * find it. Without tables, keeps the walk as it is. */
+static uint32_t confirm(const trace *walked, uintptr_t frame) {
+    trace taken;
+    if (!sy_os_has_tables()) return keep_trace(walked);
+    begin_trace(&taken, walked->max + ROOT_FRAMES + 1, frame);
+    unwind(add_frame, &taken);
+    if (!agree(walked, &taken)) {
+        if (taken.depth > walked->max) taken.depth = walked->max;
+        return keep_trace(&taken);
+    }
+    entry *kept = keep(walked->frames, walked->depth);
+    if (!kept) return 0;
+    atomic_fetch_or_explicit(&kept->confirmed, claims(walked), memory_order_relaxed);
+    return kept->number;
+}
+
+static uint32_t take_by_either(uintptr_t frame, unsigned max) {
+    if (!sy_stack_is_own(frame)) return take_by_tables(frame, max, 0);
+    trace walked;
+    begin_trace(&walked, max, frame);
+    walk(frame, own_stack.high, &walked);
+    const entry *known = walked.depth ? find_stack(walked.frames, walked.depth) : NULL;
+    if (known && is_confirmed(known, &walked)) return known->number;
+    return confirm(&walked, frame);
+}
+
+/* `from`: as in a trace. If it is given, only tables work: frame pointers skip the function that a
+ * signal interrupted. */
+static uint32_t take_stack(uintptr_t frame, uintptr_t from, unsigned max) {
+    unsigned way = atomic_load_explicit(&sy_options_now.unwind, memory_order_relaxed);
+    if (max > SY_STACK_DEPTH_MAX) max = SY_STACK_DEPTH_MAX;
+    if (max == 0) return 0;
+    if (way == SY_UNWIND_TABLES || !sy_cpu_has_frames() || from)
+        return take_by_tables(frame, max, from);
+    return way == SY_UNWIND_FRAMES ? take_by_frames(frame, max) : take_by_either(frame, max);
+}
+
+/* Takes the stack of the frames around `frame`, unless this thread is taking one already. */
+static uint32_t take_once(uintptr_t frame, uintptr_t from, unsigned max) {
+    if (busy) return 0;
+    int saved = errno;
+    busy = true;
+    uint32_t number = take_stack(frame, from, max);
+    busy = false;
+    errno = saved;
+    return number;
+}
+
+/* The walk begins at the frame of the public function, which has to exist until the walk is done.
+ * So take_once must not be a tail call: it would reuse the memory of this frame. (On x86 the two
+ * words would still be in their places, on arm they would not.) */
+static inline __attribute__((always_inline)) uint32_t take_here(uintptr_t from, unsigned max) {
+    uint32_t number = take_once((uintptr_t)__builtin_frame_address(0), from, max);
+    sy_cpu_keep_frame();
+    return number;
+}
+
+__attribute__((noinline)) uint32_t sy_stack_here(void) {
+    return take_here(0, atomic_load_explicit(&sy_options_now.stack_depth, memory_order_relaxed));
+}
+
+__attribute__((noinline)) uint32_t sy_stack_whole(void) { return take_here(0, SY_STACK_DEPTH_MAX); }
+
+__attribute__((noinline)) uint32_t sy_stack_from(uintptr_t code) {
+    return take_here(code, SY_STACK_DEPTH_MAX);
+}
