@@ -338,6 +338,7 @@ size_t sy_cache_slot_size(const sy_cache *cache) {
 /* Backs a slab with memory. The lock is held before and after the call, not while the system
  * works. */
 static int populate(sy_cache *cache, sy_slab *slab) {
+    SY_HOLDS(&cache->lock);
     sy_bins_set_aside(slab->bins, slab);
     sy_lock_release(&cache->lock);
     int result = sy_slab_kind_of(cache)->populate(slab);
@@ -378,6 +379,7 @@ typedef struct sy_slots {
 /* The slots of the cache's own slabs. Slots in the slabs of an epoch serve that epoch alone. The
  * lock is held. */
 static sy_slots own_slots(const sy_cache *cache) {
+    SY_HOLDS(&cache->lock);
     sy_slots slots = {cache->slab_count * cache->layout.slots, cache->out};
     if (cache->flags & SY_EPOCHS)
         for (const sy_slab *slab = cache->slabs; slab; slab = slab->next) {

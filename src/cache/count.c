@@ -15,6 +15,7 @@
 
 /* Objects in quarantine; the lock is held. */
 static size_t in_quarantine(const sy_cache *cache) {
+    SY_HOLDS(&cache->lock);
     return cache->watch ? cache->watch->waiting_count : 0;
 }
 

@@ -51,6 +51,7 @@ static void hold(sy_epoch *epoch) {
 
 /* Holds an epoch that is on the list; false: its last hold is gone already. The lock is held. */
 static bool hold_listed(sy_epoch *epoch) {
+    SY_HOLDS(&lock);
     size_t holds = atomic_load_explicit(&epoch->holds, memory_order_relaxed);
     while (holds &&
            !atomic_compare_exchange_weak_explicit(&epoch->holds, &holds, holds + 1,
@@ -325,6 +326,7 @@ static void add_count(sy_text *text, size_t count, const char *of) {
 
 /* Adds `, 12 of "session"` for each cache. The lock is held. */
 static void add_caches(sy_text *text, const sy_epoch *epoch) {
+    SY_HOLDS(&lock);
     for (sy_view *view = epoch->views; view; view = view->next) {
         sy_epoch_stats of_view = {.objects = 0};
         const sy_cache *cache = atomic_load_explicit(&view->cache, memory_order_relaxed);
@@ -346,6 +348,7 @@ static void add_caches(sy_text *text, const sy_epoch *epoch) {
  * The lock is held.
  */
 static void describe_epoch(sy_text *text, const sy_epoch *epoch, const sy_epoch_stats *stats) {
+    SY_HOLDS(&lock);
     sy_text_add(text, "slabyard: epoch \"");
     sy_text_add(text, stats->name);
     sy_text_add(text, "\" is stuck: closed ");

@@ -451,6 +451,7 @@ static void note_shrinking(void) {
 
 /* Notes a refill, and whether it had objects that the thread had freed. The lock is held. */
 static void note_refill(const sy_cache *cache, bool recycles) {
+    SY_HOLDS(&sy_mixed.lock);
     mixing.of[place_in(cache)].then = mixing.of[place_in(cache)].objects;
     mixing.of[place_in(cache)].recycles = recycles;
 }
@@ -462,6 +463,7 @@ static void note_refill(const sy_cache *cache, bool recycles) {
  * The lock of sy_mixed is held.
  */
 static bool churns(const sy_cache *cache, unsigned count) {
+    SY_HOLDS(&sy_mixed.lock);
     size_t units = atomic_load_explicit(&sy_memory_main.units_used, memory_order_relaxed);
     size_t then = mixing.of[place_in(cache)].then, now = mixing.of[place_in(cache)].objects;
     bool come_and_go =
@@ -480,6 +482,7 @@ static void count_given(const sy_cache *cache, size_t more) {
 /* Takes from the units whose longest hole is the least that is long enough. Returns how many
  * objects. The cache's lock is held. */
 static size_t take(sy_cache *cache, sy_want *want) {
+    SY_HOLDS(&cache->lock);
     unsigned wanted = want->count;
     sy_lock_acquire(&sy_mixed.lock);
     sort_waiting();
@@ -755,6 +758,7 @@ static inline void make_hole(sy_slab *unit, sy_pieces *pieces, unsigned grain, u
 
 /* The fault of freeing an address at which `put` finds no object. The lock is held. */
 static SY_COLD sy_fault_kind fault_at(uintptr_t address) {
+    SY_HOLDS(&sy_mixed.lock);
     const sy_slab *unit = sy_slab_at(address);
     unsigned grain = grain_of(address);
     if (!sy_is_mixed(unit)) return SY_FAULT_DOUBLE_FREE; /* the unit was released since */
@@ -767,6 +771,7 @@ static SY_COLD sy_fault_kind fault_at(uintptr_t address) {
 /* Puts an object back; false: none begins there, or not one of the cache (NULL: of any). The lock
  * is held. */
 static inline bool put(const sy_cache *of, uintptr_t address) {
+    SY_HOLDS(&sy_mixed.lock);
     sy_slab *unit = sy_slab_at(address);
     unsigned grain, end;
     if (SY_UNLIKELY(!sy_is_mixed(unit) || !find_out(unit, unit->pieces, address, &grain, &end)))
@@ -914,6 +919,7 @@ static uint64_t unused_pages(const sy_slab *unit) { return pages_in_holes(unit) 
 /* Chooses the pages of the unit to discard now: all that are unused or, by age, those that were
  * unused in the last pass too. The lock is held. */
 static uint64_t claim_pages(sy_slab *unit, bool aged) {
+    SY_HOLDS(&sy_mixed.lock);
     uint64_t unused = unused_pages(unit), claimed = aged ? unused & unit->idle : unused;
     uint64_t returned = aged && !sy_early_ends() ? unit->holes & unit->idle : 0;
     unit->idle = (unused & ~claimed) | returned;

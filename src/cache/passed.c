@@ -68,6 +68,7 @@ static void insert(sy_block *block, const void *object) {
 
 /* The link that leads to the object's entry, or the end of the list. The lock is held. */
 static sy_block **find_block(const void *object) {
+    SY_HOLDS(&lock);
     sy_block **link = bucket_of(object);
     while (*link && (*link)->not_address != ~(uintptr_t)object) link = &(*link)->next;
     return link;

@@ -24,6 +24,7 @@ static const uintptr_t UNBUILT = 1;
 
 /* Counts `more` slots as out of the slabs of these bins. The lock is held. */
 static inline void count_out(sy_cache *cache, sy_bins *bins, size_t more) {
+    SY_HOLDS(&cache->lock);
     cache->out += more;
     if (SY_UNLIKELY(bins != &cache->bins)) sy_view_of(bins)->out += more;
 }
@@ -31,6 +32,7 @@ static inline void count_out(sy_cache *cache, sy_bins *bins, size_t more) {
 /* Takes up to `count` slots, and writes their addresses downward from `end`; returns how many. The
  * lock is held. */
 static size_t take_slots(sy_cache *cache, sy_bins *bins, uintptr_t *end, size_t count) {
+    SY_HOLDS(&cache->lock);
     size_t taken = 0, left = sy_cache_left(cache);
     if (count > left) count = left;
     while (taken < count) {
@@ -52,6 +54,7 @@ static size_t take_slots(sy_cache *cache, sy_bins *bins, uintptr_t *end, size_t 
 
 /* Puts a slot back that was taken and not given out; the lock is held. */
 static void untake_slot(sy_cache *cache, uintptr_t address, bool built) {
+    SY_HOLDS(&cache->lock);
     sy_slab *slab = sy_slab_at(address);
     uint32_t index = sy_slab_index(slab, &cache->layout, address);
     slab->free[index / 64] |= UINT64_C(1) << index % 64;
@@ -303,6 +306,7 @@ static inline void note_outside(sy_flush *flush, const sy_slab *run, uintptr_t a
 
 /* Puts the items in mixed units back. The lock is held. */
 static void put_in_mixed(sy_flush *flush, const uintptr_t *items) {
+    SY_HOLDS(&flush->cache->lock);
     size_t refused =
         sy_mixed_put(flush->cache, items, flush->in_mixed, flush->mixed, NULL, &flush->emptied);
     for (size_t i = 0; i < refused; i++)
@@ -311,6 +315,7 @@ static void put_in_mixed(sy_flush *flush, const uintptr_t *items) {
 
 /* Sets the bits of the items' slots, and notes the faults. The lock is held. */
 static void put_slots(sy_flush *flush, const uintptr_t *items, size_t count) {
+    SY_HOLDS(&flush->cache->lock);
     const sy_layout *layout = &flush->cache->layout;
     sy_slab *slab = NULL;
     uint32_t added = 0; /* slots put in the slab, not yet in its free count */
@@ -367,6 +372,7 @@ static void begin_flush(sy_flush *flush, sy_cache *cache) {
 
 /* Called when all slots are put back; the lock is held. */
 static void end_flush(sy_flush *flush) {
+    SY_HOLDS(&flush->cache->lock);
     flush->cache->out -= flush->returned;
     flush->cache->counts.flushes++;
     give_up_surplus(flush);
@@ -423,6 +429,7 @@ static void enter_try(sy_cache *cache, sy_try *try) {
 /* Takes a call off the list. The lock is held, but other calls may enter. In the child of a fork
  * the list was emptied, and does not have this call. */
 static void leave_try(sy_cache *cache, sy_try *try) {
+    SY_HOLDS(&cache->lock);
     sy_try *at = try;
     if (atomic_compare_exchange_strong_explicit(&cache->tries, &at, try->next, memory_order_acquire,
                                                 memory_order_acquire))
@@ -433,6 +440,7 @@ static void leave_try(sy_cache *cache, sy_try *try) {
 
 /* Marks the other calls for this address as lost. The lock is held. */
 static void win_try(sy_cache *cache, uintptr_t address) {
+    SY_HOLDS(&cache->lock);
     sy_try *at = atomic_load_explicit(&cache->tries, memory_order_acquire);
     for (; at; at = at->next)
         if (at->address == address) at->lost = true;
@@ -440,6 +448,7 @@ static void win_try(sy_cache *cache, uintptr_t address) {
 
 /* Whether a slot begins at `address` and is out of its slab. The lock is held. */
 static bool is_out(const sy_cache *cache, uintptr_t address) {
+    SY_HOLDS(&cache->lock);
     const sy_slab *slab = sy_slab_at(address);
     if (!sy_slab_is_in(slab, cache)) return false;
     uint32_t index = sy_slab_index(slab, &cache->layout, address);

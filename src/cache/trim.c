@@ -17,6 +17,7 @@ enum {
 /* Sets *left to how many slabs there are to look at. A trim that is not by age ends a reserve. The
  * lock is held. */
 static void begin_trim_of_cache(sy_cache *cache, size_t *left, bool aged) {
+    SY_HOLDS(&cache->lock);
     uint64_t exchanges = cache->counts.refills + cache->counts.flushes;
     *left = cache->slab_count;
     if (!aged) {
@@ -61,6 +62,7 @@ bool sy_cache_is_aside(const sy_slab *slab) { return sy_own_times(&own_aside, sl
  * age, only those that the last pass found so too. The others are marked, for the next pass. The
  * lock is held, and a step looks at many slabs. So slots are found only in claimed granules. */
 static void claim_granules(sy_cache *cache, bool aged, sy_claim *claim) {
+    SY_HOLDS(&cache->lock);
     sy_slab *slab = claim->slab;
     uint64_t kept = cache->watch ? sy_watched_edges(cache, slab) : 0;
     uint64_t unused = sy_slab_unused(slab, &cache->layout, kept, NULL);
@@ -74,6 +76,7 @@ static void claim_granules(sy_cache *cache, bool aged, sy_claim *claim) {
  * slab of a view, unlinked. Its slots keep their free bits, so a second free is noticed. The lock
  * is held. */
 static bool claim_slab(sy_cache *cache, sy_slab *slab, bool aged, sy_claim *claim) {
+    SY_HOLDS(&cache->lock);
     bool of_view = slab->bins != &cache->bins, idle = slab->idle != 0;
     if (slab->bin > SY_BIN_EMPTY || (slab->bin == SY_BIN_EMPTY && !of_view)) return false;
     claim->slab = slab;
@@ -101,6 +104,7 @@ static bool claim_slab(sy_cache *cache, sy_slab *slab, bool aged, sy_claim *clai
  * them has any. Empty slabs of epochs are claimed here; the cache's own empty slabs were released
  * by sy_cache_release_step. The lock is held. */
 static bool claim_next(sy_cache *cache, size_t *left, bool aged, sy_claim *claim) {
+    SY_HOLDS(&cache->lock);
     for (int looked = 0; looked < STEP_SLABS && *left && cache->slabs; looked++) {
         sy_slab *slab = cache->slabs;
         sy_cache_remove_slab(cache, slab);
@@ -169,6 +173,7 @@ static bool calls_program(const sy_cache *cache) { return cache->destruct || cac
 /* Gives back the claimed memory. The lock is held before and after the call, not in between. If the
  * work calls no function of the program, allocating threads that find no room wait for it. */
 static void give_back(sy_cache *cache, const sy_claim *claim, size_t *bytes) {
+    SY_HOLDS(&cache->lock);
     bool awaited = !calls_program(cache);
     if (awaited) sy_memory_begin_trim(cache->memory);
     sy_lock_release(&cache->lock);

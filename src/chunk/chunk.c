@@ -94,6 +94,7 @@ static void set_first_unit(sy_chunk *chunk, unsigned unit, unsigned units, unsig
 
 /* The caller holds the lock; other threads read the count without it. */
 static void count_used(sy_memory *memory, size_t more) {
+    SY_HOLDS(&memory->lock);
     size_t used = atomic_load_explicit(&memory->units_used, memory_order_relaxed);
     atomic_store_explicit(&memory->units_used, used + more, memory_order_relaxed);
 }
@@ -178,6 +179,7 @@ static unsigned find_dirty_run(const sy_memory *memory, uint64_t fit, unsigned u
  * The caller holds the lock. */
 static sy_slab *take_run(sy_memory *memory, unsigned units, unsigned align, bool must,
                          unsigned *clean) {
+    SY_HOLDS(&memory->lock);
     uint64_t fit = memory->lists & ~sy_low_bits(units + align - 1);
     if (!fit) return NULL;
     sy_chunk *chunk = memory->with[sy_lowest_bit(fit)];
@@ -437,6 +439,7 @@ int sy_run_discard(const sy_slab *run, void *start, size_t bytes) {
  * the run's last unit, if its other units are free and clean. 0: it may not. The caller holds the
  * lock. */
 static uint64_t fresh_half(const sy_chunk *chunk, const sy_slab *run, bool clean) {
+    SY_HOLDS(&chunk->memory->lock);
     unsigned first = unit_of(run), units = units_of(run);
     unsigned half = (first + units - 1) / SY_HUGE_UNITS * SY_HUGE_UNITS;
     uint64_t all = units_mask(half, SY_HUGE_UNITS) & ALL_UNITS;
@@ -521,6 +524,7 @@ static void unlink_chunk(sy_chunk *chunk) {
 /* Returns the memory of a chunk without runs to the system, and its address space to the arena. The
  * caller holds the lock, which is released here. */
 static size_t retire_chunk(sy_chunk *chunk) {
+    SY_HOLDS(&chunk->memory->lock);
     sy_memory *memory = chunk->memory;
     uintptr_t start = chunk->start;
     size_t noted = sy_count_bits(chunk->dirty) * (size_t)SY_UNIT_BYTES,
@@ -724,6 +728,7 @@ void sy_chunk_release_all(sy_memory *memory) {
  * memory, so they become dirty, and the kernel is told once more that the chunk is to have small
  * pages. The caller holds the lock. */
 static void free_again(sy_chunk *chunk) {
+    SY_HOLDS(&chunk->memory->lock);
     uint64_t aside = ALL_UNITS & ~chunk->free & ~units_aside(chunk);
     for (unsigned unit = 1; unit < SY_CHUNK_UNITS; unit++)
         if (atomic_load_explicit(&chunk->first_unit[unit], memory_order_relaxed))

@@ -175,6 +175,7 @@ static void give_address(sy_memory *memory, sy_slab *span) {
 /* The smallest kept span of at least `wanted` bytes, or else the largest. NULL: none is kept. The
  * caller holds the lock. */
 static sy_slab *find_source(const sy_memory *memory, size_t wanted) {
+    SY_HOLDS(&memory->large_lock);
     sy_slab *best = memory->kept;
     for (sy_slab *span = best; span; span = span->next) {
         bool enough = span->bytes >= wanted, smaller = span->bytes < best->bytes;
@@ -622,6 +623,7 @@ bool sy_large_release_kept(sy_memory *memory, size_t *bytes) {
 
 /* A kept span that this trim may release, or NULL. The caller holds the lock. */
 static sy_slab *find_due(const sy_memory *memory, bool aged) {
+    SY_HOLDS(&memory->large_lock);
     for (sy_slab *span = memory->kept; span; span = span->next)
         if (span->bits[AGE] == AGED || (!aged && span->bits[AGE] == NEW)) return span;
     return NULL;

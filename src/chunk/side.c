@@ -52,6 +52,7 @@ static unsigned class_of(size_t bytes) {
 /* Takes an unused block, or one from the area. NULL: the area has no room. The caller holds the
  * lock. */
 static void *take_block(unsigned class_index) {
+    SY_HOLDS(&lock);
     struct block *block = unused[class_index];
     size_t size = (size_t)1 << (class_index + LEAST_SHIFT);
     if (block) {

@@ -222,6 +222,7 @@ static void grow_guards(void) {
 /* ---- runs; the lock is held ---- */
 
 static sy_guarded *carve(unsigned order) {
+    SY_HOLDS(&lock);
     uint32_t first = atomic_load_explicit(&fresh, memory_order_relaxed), count = 1u << order;
     if (ready - first < count) return NULL;
     for (uint32_t slot = first; slot < first + count; slot++) slots[slot].head = first;

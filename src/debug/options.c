@@ -428,6 +428,7 @@ static unsigned checks(void) {
 
 /* Writes the settings to the words that the library reads. The lock is held. */
 static void publish(void) {
+    SY_HOLDS(&lock);
     sy_options_now.checks = checks();
     sy_options_now.redzone = amount(REDZONE);
     sy_options_now.quarantine = amount(QUARANTINE);

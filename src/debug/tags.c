@@ -41,6 +41,7 @@ static sy_tag find_tag(const char *name, sy_tag end) {
 
 /* Finds the tag or adds it. The lock is held. */
 static sy_tag add_tag(const char *name) {
+    SY_HOLDS(&lock);
     sy_tag end = atomic_load_explicit(&count, memory_order_relaxed), tag = find_tag(name, end);
     if (tag < end || tag == TAGS) return tag;
     /* strncpy fills the rest with zeros: a thread that a fork lost may have written there. */

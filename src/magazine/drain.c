@@ -32,6 +32,7 @@ enum { STEP_MAGAZINES = 8 }; /* flushed in one step: a thousand items, some micr
 
 /* Takes the magazines out of the slots of threads that are parked; a chain. The lock is held. */
 static sy_magazine *take_parked(sy_client *client) {
+    SY_HOLDS_THREADS();
     sy_magazine *chain = NULL;
     if (!sy_threads_park()) return NULL;
     for (sy_thread *thread = sy_threads_first(); thread; thread = thread->next) {
@@ -60,6 +61,7 @@ static void deposit_parked(sy_client *client, bool surplus) {
 /* Takes the magazines of parked threads and up to `most` of the depot; a chain. The lock is held.
  */
 static sy_magazine *take_all(sy_client *client, unsigned most) {
+    SY_HOLDS_THREADS();
     sy_magazine *chain = take_parked(client), **end = &chain;
     while (*end) end = &(*end)->chain;
     *end = sy_budget_take(client, most);

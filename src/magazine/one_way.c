@@ -111,6 +111,7 @@ static void put_back_loaded(sy_client *client, sy_thread *thread, sy_slot *slot)
 
 /* The lock is held before and after; while the client is pinned its slots are not taken. */
 static void put_back(sy_thread *thread, unsigned number) {
+    SY_HOLDS_THREADS();
     sy_slot *slot = sy_thread_slot(thread, number);
     sy_client *client = sy_roster_at(number);
     if (!client || !client->config.one_way || client->suspended || !loaded_count(slot)) return;

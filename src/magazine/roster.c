@@ -62,6 +62,7 @@ void sy_roster_pin(sy_client *client) {
 
 /* The lock is held before and after. It is released while an end that was put off is called. */
 static void drop_pin(sy_client *client) {
+    SY_HOLDS_THREADS();
     if (!atomic_load_explicit(&client->pins, memory_order_relaxed))
         return; /* in the child of a fork: a pin that was not noted is dropped already */
     if (atomic_fetch_sub_explicit(&client->pins, 1, memory_order_relaxed) != 1) return;
@@ -82,6 +83,7 @@ void sy_roster_unpin(sy_client *client) {
 
 /* The lock is held. */
 static void put_off(sy_client *client, void (*end)(void *arg), void *arg) {
+    SY_HOLDS_THREADS();
     client->suspended = true;
     client->end = end;
     client->end_arg = arg;
@@ -121,6 +123,7 @@ void sy_move_begin(sy_client *client, sy_move *move, sy_magazine *chain) {
 
 /* The lock is held. */
 static void sy_move_end(sy_client *client, const sy_move *move) {
+    SY_HOLDS_THREADS();
     sy_move **at = &client->moves;
     while (*at != move) at = &(*at)->next;
     *at = move->next;
@@ -170,6 +173,7 @@ static void end_moves_of_others(sy_client *client) {
  * after, not during the flush. The client is pinned meanwhile, since another thread may destroy it.
  */
 static void flush_and_pin(sy_client *client, sy_slot *slot) {
+    SY_HOLDS_THREADS();
     sy_move move;
     sy_move_begin(client, &move, sy_slot_take(slot, NULL));
     sy_roster_pin(client);
@@ -195,6 +199,7 @@ void sy_thread_flush(void) {
 /* Flushes an idle slot of the calling thread, unless its client is suspended or calls the program
  * back. The lock is held before and after. */
 static void flush_idle(sy_thread *thread, sy_slot *slot, unsigned number) {
+    SY_HOLDS_THREADS();
     sy_client *client = clients[number];
     if (client->suspended || client->config.calls_back) return;
     sy_capacity_give_up(client, thread, slot);
@@ -369,6 +374,7 @@ static int start_magazines(void) {
  * is a multiple of 1 KiB.
  */
 static unsigned take_number(unsigned wanted, bool of_heap) {
+    SY_HOLDS_THREADS();
     if (wanted) return clients[wanted] ? 0 : wanted;
     if (of_heap && of_heaps == SY_CLIENTS_OF_HEAPS) return 0;
     if (unused_count) return unused_numbers[--unused_count];
@@ -398,6 +404,7 @@ void sy_client_forget(const sy_client *client) { clients[client->number] = NULL;
 
 /* The lock is held before and after. It is released while trims finish with the client. */
 static void wait_for_pins(sy_client *client) {
+    SY_HOLDS_THREADS();
     uint32_t pins;
     client->awaited = true;
     while ((pins = atomic_load_explicit(&client->pins, memory_order_relaxed)) != 0) {
@@ -433,6 +440,7 @@ void sy_client_resume(sy_client *client) {
 /* Takes the client's magazines out of every thread's slot. No thread uses the client any more. The
  * lock is held. */
 static sy_magazine *take_loaded(sy_client *client) {
+    SY_HOLDS_THREADS();
     sy_magazine *chain = NULL;
     for (sy_thread *thread = sy_threads_first(); thread; thread = thread->next) {
         if (client->number >= thread->slots_end) continue;

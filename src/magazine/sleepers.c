@@ -90,6 +90,7 @@ static bool seems_idle(sy_slot *slot, bool all) {
 
 /* Finds slots from *number on, and pins their clients. The lock is held. */
 static unsigned find_idle(sy_thread *thread, unsigned *number, bool all, reached *found) {
+    SY_HOLDS_THREADS();
     unsigned end = atomic_load_explicit(&thread->slots_end, memory_order_relaxed), count = 0;
     for (; *number < end && count < BATCH; ++*number) {
         sy_client *client = sy_roster_at(*number);
@@ -150,6 +151,7 @@ static bool may_reach_into(const reached *it) { return it->slot->loaded && !it->
 
 /* The lock is held. */
 static void take_from(sy_thread *thread, reached *found, unsigned count) {
+    SY_HOLDS_THREADS();
     if (atomic_load_explicit(&thread->state, memory_order_relaxed) != SY_THREAD_RUNNING) return;
     if (!sy_thread_hold(thread)) return;
     for (unsigned i = 0; i < count; i++)

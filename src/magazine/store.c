@@ -73,6 +73,7 @@ static bool is_backed(unsigned number, unsigned word) { return number || word >=
 /* The lowest unused magazine, or NULL; the lock is held. *back: the caller is to call back_items
  * for it. */
 static sy_magazine *take_lowest(bool *back) {
+    SY_HOLDS(&lock);
     for (unsigned number = 0; number < segment_count; number++) {
         segment *in = segment_at(number);
         for (; in->first_word < WORDS; in->first_word++) {
@@ -139,6 +140,7 @@ sy_magazine *sy_store_take(void) {
 
 /* Whether the magazine was given out and has not come back. The lock is held. */
 static bool magazine_is_out(const sy_magazine *magazine) {
+    SY_HOLDS(&lock);
     const segment *in = segment_at(magazine->number / SY_MAGAZINES_PER_SEGMENT);
     unsigned index = magazine->number % SY_MAGAZINES_PER_SEGMENT;
     return index < in->made && !(in->unused[index / 64] >> index % 64 & 1);
@@ -218,6 +220,7 @@ size_t sy_store_trim(void) {
 
 /* Magazines whose items lie on a page with some that may hold memory; the lock is held. */
 static size_t count_backed(const segment *in) {
+    SY_HOLDS(&lock);
     size_t page = sy_os_page_size(), count = 0;
     unsigned per_page = page > ITEM_BYTES ? (unsigned)(page / ITEM_BYTES) : 1;
     for (unsigned word = 0; word < WORDS; word++)

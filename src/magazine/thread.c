@@ -42,6 +42,8 @@ void sy_threads_unlock(void) { sy_lock_release(&lock); }
 
 void sy_threads_hold(void) { sy_lock_hold(&lock); }
 
+bool sy_threads_are_guarded(void) { return sy_lock_guards(&lock); }
+
 bool sy_threads_are_held(void) { return sy_lock_has(&lock); }
 
 void sy_threads_drop(void) { sy_lock_drop(&lock); }
@@ -59,6 +61,7 @@ unsigned sy_thread_count(void) {
 
 /* The lock is held. */
 static void set_thread_state(sy_thread *thread, sy_thread_state state) {
+    SY_HOLDS(&lock);
     atomic_store_explicit(&thread->state, state, memory_order_relaxed);
 }
 
@@ -144,6 +147,7 @@ static size_t group_bytes(unsigned count) {
 
 /* The lock is held. */
 static void add_records(char *group, unsigned count) {
+    SY_HOLDS(&lock);
     sy_thread *records = (sy_thread *)group;
     for (unsigned i = count; i-- > 0;) {
         records[i].slots = (sy_slot *)(group + headers_bytes(count) + i * (size_t)SLOTS_BYTES);

@@ -22,6 +22,7 @@
 
 #include "magazine/client.h"
 #include "magazine/store.h"
+#include "os/invariant.h"
 
 /* A loaded slot as this layer sees it: slabyard/loaded.h's sy_loaded_slot. Its words are written by
  * the owner (some by sleepers.c too), and may be read by others (statistics, fork). So other
@@ -146,6 +147,11 @@ extern SY_HIDDEN SY_TLS unsigned sy_slots_opened;
 /* The list's lock: guards states, records that do not run, and the clients' numbers. */
 void sy_threads_lock(void);
 void sy_threads_unlock(void);
+
+/* SY_HOLDS for this lock. */
+#define SY_HOLDS_THREADS() SY_INVARIANT(sy_threads_are_guarded())
+bool sy_threads_are_guarded(void);
+
 /* The same around a fork; start.h. */
 void sy_threads_hold(void);
 void sy_threads_drop(void);

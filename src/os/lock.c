@@ -139,12 +139,20 @@ static void run_recovery(void (*recover)(void)) { recover(); }
 
 /* ---- acquire and release ---- */
 
+static SY_TLS bool recovers; /* this thread recovers the state of the threads that a child lacks */
+
+static void recover_now(void (*recover)(void)) {
+    recovers = true;
+    run_recovery(recover);
+    recovers = false;
+}
+
 /* The thread has released one of its inherited locks. After the last one it runs the recovery. */
 static void shed(void) {
     if (--inherited > 0) return;
     void (*recover)(void) = recover_then;
     recover_then = NULL;
-    if (recover) run_recovery(recover);
+    if (recover) recover_now(recover);
 }
 
 void sy_lock_release_slow(sy_lock *lock) {
@@ -205,6 +213,12 @@ void sy_lock_wait_for_way(void) {
     if (seen) sy_os_wait_for(&burdened, seen, sy_lock_patience_ns);
 }
 
+/* A fork may interrupt an acquisition that has read the thread's number and not stored it: then the
+ * child stores the number that the thread had in the parent. So in a child any number will do. */
+bool sy_lock_guards(const sy_lock *lock) {
+    return recovers || (fork_at.before && load_word(lock)) || sy_lock_has(lock);
+}
+
 bool sy_lock_has(const sy_lock *lock) { return fork_at.child || is_mine(load_word(lock)); }
 
 /* In the child, a lock that the thread held for work stays held, as INHERITED. A lock that it held
@@ -259,7 +273,7 @@ void sy_lock_end_child(void (*recover)(void)) {
     if (inherited > 0)
         recover_then = recover;
     else
-        run_recovery(recover);
+        recover_now(recover);
 }
 
 bool sy_lock_is_forking(void) { return fork_at.level > 0; }

@@ -39,6 +39,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "os/invariant.h"
 #include "os/race.h"
 
 /* The lock order of the whole library, outermost first. */
@@ -159,6 +160,17 @@ bool sy_lock_drop(sy_lock *lock);
 void sy_lock_end_fork(void);
 void sy_lock_begin_child(void);
 void sy_lock_end_child(void (*recover)(void));
+
+/*
+ * Says in the first line of a function which lock its caller holds, for work or for a fork:
+ *
+ *     SY_HOLDS(&cache->lock);
+ *
+ * Debug builds abort if it does not. In the child of a fork, until the other threads' state is
+ * recovered, there is no other thread, and a lock may be missing.
+ */
+#define SY_HOLDS(lock) SY_INVARIANT(sy_lock_guards(lock))
+bool sy_lock_guards(const sy_lock *lock);
 
 /* Whether this thread is in a fork: between sy_lock_begin_fork and its end. */
 bool sy_lock_is_forking(void);

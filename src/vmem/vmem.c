@@ -242,6 +242,7 @@ void sy_leavings_settle(sy_vmem *arena, sy_leavings *leavings) {
 /* Takes the request from a free segment; the lock is held. */
 static void take_segment(sy_vmem *arena, const sy_request *request, sy_boundary *free,
                          uintptr_t value) {
+    SY_HOLDS(&arena->lock);
     sy_boundary *taken = sy_segment_carve(arena, free, value, request->size);
     if (request->fit != SY_VMEM_NEXT) return;
     arena->rotor_set = true;
@@ -375,6 +376,7 @@ void sy_vmem_fault(const sy_vmem *arena, uintptr_t value, size_t size, size_t fo
 /* The allocated segment [value, value + size); NULL: there is none. *found_size becomes the size of
  * the segment that starts at the value, 0: none does. The lock is held. */
 static sy_boundary *find_exact(sy_vmem *arena, uintptr_t value, size_t size, size_t *found_size) {
+    SY_HOLDS(&arena->lock);
     size_t rounded;
     sy_boundary *tag = sy_table_find(arena, value);
     *found_size = tag ? tag->size : 0;

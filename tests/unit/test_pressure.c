@@ -306,7 +306,7 @@ enum { SPAN = 256 * 1024 }; /* four units; larger than every size class */
  * to unit 0. */
 static void units_of_a_chunk_that_stays_add_up(void **state) {
     (void)state;
-    void *spans[15], *last;
+    void *spans[15], *last = NULL;
     sy_trim();
     set_room((int64_t)1 << 40);
     atomic_store(&sy_pressure_returned, 0);
