@@ -12,6 +12,7 @@
  * library ends the process. It also ends for system calls that need a process with one thread, and
  * before the process forbids itself system calls (sy_enter_sandbox).
  */
+#include "base/flag.h"
 #include "keep/reclaim.h"
 
 #include <errno.h>
@@ -41,7 +42,7 @@ static const uint64_t END_LOOKS_APART_NS = 5000000;
 
 static _Atomic uint32_t state;
 static _Atomic uint32_t pauses; /* number of threads that need a process without this one */
-static _Atomic bool forbidden;  /* by a sandbox */
+static sy_flag forbidden;       /* by a sandbox */
 static SY_TLS bool is_it;       /* this thread is the maintenance thread */
 static bool observed;           /* used by the maintenance thread: the observer runs */
 static _Atomic bool hidden;     /* the maintenance thread that ran last was started hidden */

@@ -1,5 +1,5 @@
 /*
- * emulated.h: whether the test runs under qemu's user mode (tests/install/aarch64.sh). The emulator
+ * emulated.h: whether the test runs under qemu's user mode (tests/install/emulated.sh). The emulator
  * passes most system calls on, but answers some of them differently from a kernel. A test that
  * needs such a call is skipped there. A comment says what the emulator does differently.
  *
