@@ -11,7 +11,7 @@
 #
 # With an emulator (qemu's user mode), the compiler is one for another processor, and its further flags
 # are given. The emulator lists each instruction that it executes. A variant has a golden file of its
-# own, and one flag more.
+# own, and one flag more. tests/install/emulated.sh calls it for 64-bit Arm.
 set -euo pipefail
 
 update=

@@ -60,10 +60,10 @@ case $processor in ppc64le | i386 | aarch64 | riscv64 | s390x) emulator=qemu-$pr
 packages="libc6 libstdc++6 libcmocka-dev"
 [ $processor != aarch64 ] || packages+=" lua5.4 sqlite3 jq"
 [ -z "$loader" ] || packages+=" libdw1" # reports name functions by it, in a child that no emulator allows
-compiler="g++-12-$triple gcc-12-$triple gcc-12-$triple-base cpp-12-$triple binutils-$triple
+packages_of_compiler="g++-12-$triple gcc-12-$triple gcc-12-$triple-base cpp-12-$triple binutils-$triple
     libmpc3 libmpfr6 libgmp10 libisl23 libjansson4"
 for library in libgcc-12-dev libstdc++-12-dev libc6-dev libc6 linux-libc-dev libgcc-s1 libstdc++6 libatomic1; do
-    compiler+=" $library-$debian_name-cross"
+    packages_of_compiler+=" $library-$debian_name-cross"
 done
 
 # Before version 8, the emulator keeps a record of each page of address space. Slabyard reserves
@@ -109,7 +109,7 @@ if [ ! -e "$root/complete" ] || [ ! -e "$host/complete" ] || ! has_qemu; then
     arch=$(dpkg --print-architecture)
     prepare_apt || true
     # shellcheck disable=SC2086 # several packages
-    [ -e "$host/complete" ] || fetch_into "$host" $compiler || leave_out "the compiler $triple-g++-12 cannot be had"
+    [ -e "$host/complete" ] || fetch_into "$host" $packages_of_compiler || leave_out "the compiler $triple-g++-12 cannot be had"
     has_qemu || fetch_into "$qemus" -t "$release-backports" qemu-user || true
     has_qemu || leave_out "qemu's user mode, version 8 or newer, cannot be had"
 fi
@@ -143,6 +143,12 @@ ctest --test-dir "$folder/tests" -j "$jobs" --output-on-failure --no-tests=error
     --output-junit "$PWD/build/emulated/$name.xml" ${only:+-R "$only"} \
     -L "^(${labels// /|})\$" -E "^($omit)\$"
 [ "$name" = aarch64 ] && [ "$mode" != quick ] || exit 0
+
+# ---- instructions of the fast paths, without and with the atomic instructions of Armv8.1 ----
+
+compiler=("$host/usr/bin/$triple-gcc-12" "--sysroot=$host")
+with_compiler tests/golden/check.sh --emulator "$qemu" "${compiler[@]}"
+with_compiler tests/golden/check.sh --emulator "$qemu" --variant lse:-march=armv8.1-a "${compiler[@]}"
 
 # ---- real programs under the drop-in malloc ----
 
