@@ -57,7 +57,7 @@ case $processor in ppc64le | i386 | aarch64 | riscv64 | s390x) emulator=qemu-$pr
 
 # ---- the compiler, the emulator, libraries and programs ----
 
-packages="libc6 libstdc++6 libcmocka-dev"
+packages="libc6 libstdc++6 libatomic1 libcmocka-dev"
 [ $processor != aarch64 ] || packages+=" lua5.4 sqlite3 jq"
 [ -z "$loader" ] || packages+=" libdw1" # reports name functions by it, in a child that no emulator allows
 packages_of_compiler="g++-12-$triple gcc-12-$triple gcc-12-$triple-base cpp-12-$triple binutils-$triple
