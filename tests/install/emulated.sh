@@ -82,11 +82,23 @@ unpack_all() { # unpack_all INTO PACKAGE_FILE...
     for file in "${@:2}"; do dpkg-deb -x "$file" "$1" || return 1; done
 }
 
+# Links that packages leave to others or that lead out of the folder: /lib is /usr/lib from Debian 13 on,
+# and the loader of POWER has an absolute link.
+complete_links() {
+    local folder link
+    for folder in lib lib64; do
+        [ ! -d "$root/usr/$folder" ] || [ -e "$root/$folder" ] || ln -s "usr/$folder" "$root/$folder"
+    done
+    find "$root" -lname '/*' | while read -r link; do
+        ln -sfn "$root$(readlink "$link")" "$link"
+    done
+}
+
 fetch_root() {
     rm -rf "$root" && mkdir -p "$root"
     # shellcheck disable=SC2086 # several packages
     arch=$debian_name apt_get install -y --no-install-recommends --download-only $packages &&
-        unpack_all "$root" "$folder"/apt/archives/*.deb && touch "$root/complete"
+        unpack_all "$root" "$folder"/apt/archives/*.deb && complete_links && touch "$root/complete"
 }
 
 fetch_into() { # fetch_into FOLDER PACKAGE...: packages for this machine
