@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 export JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo quick test check-all test-programs models coverage fuzz bench check format install uninstall site manual amalgamation release clean
+.PHONY: help build demo quick test check-all test-programs test-platforms models coverage fuzz bench check format install uninstall site manual amalgamation release clean
 
 help: ## show this list
 	@echo "Slabyard: make TARGET"
@@ -34,6 +34,10 @@ check-all: ## run all tests, in all builds, at full length; an hour on two cores
 
 test-programs: build ## run real programs under the drop-in malloc (ARGS="redis git": only these; or --checked, --list, --options=LIST)
 	@tests/programs/run $(ARGS)
+
+test-platforms: ## run the tests for other processors, emulated; some 15 minutes each (ARGS=riscv64: only this; ARGS=--write: the last runs into docs/platforms.md)
+	@scripts/install.sh test
+	@scripts/test-platforms $(ARGS)
 
 models: ## check models of the lock-free code in all orders of their threads' steps (ARGS=depot: only these)
 	@scripts/install.sh test

@@ -76,7 +76,8 @@ endif()
 add_library(slabyard_house INTERFACE)
 target_compile_features(slabyard_house INTERFACE c_std_11)
 target_compile_options(slabyard_house INTERFACE
-    $<$<COMPILE_LANGUAGE:C>:${SLABYARD_WARNINGS}> -fvisibility=hidden -fexceptions -ffunction-sections
+    $<$<COMPILE_LANGUAGE:C>:${SLABYARD_WARNINGS}>
+    $<$<BOOL:$<TARGET_PROPERTY:SLABYARD_NARROWS>>:-Wno-conversion> -fvisibility=hidden -fexceptions -ffunction-sections
     -fdata-sections ${SLABYARD_BOUND_FLAGS} ${SLABYARD_SANITIZE_FLAGS})
 target_link_options(slabyard_house INTERFACE ${SLABYARD_SANITIZE_FLAGS})
 if(SLABYARD_DEBUG)

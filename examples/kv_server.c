@@ -153,7 +153,7 @@ static uint64_t hash_of(word key) {
 }
 
 static entry **bucket_of(uint64_t hash) {
-    size_t index = hash & (2 * half - 1);
+    size_t index = (size_t)hash & (2 * half - 1);
     if (index >= bucket_count) index -= half; /* the bucket of that number does not exist yet */
     return &segments[index / SEGMENT][index % SEGMENT];
 }

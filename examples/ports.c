@@ -132,8 +132,8 @@ static sy_fault last_fault;
 /* Without a handler, the library writes a report to stderr and aborts. */
 static void refuse(const sy_fault *fault) {
     last_fault = *fault;
-    printf("refused: %zu at %ju to \"%s\", ", fault->object_size, (uintmax_t)fault->address,
-           fault->cache);
+    printf("refused: %zu at %ju to \"%s\", ", fault->object_size,
+           (uintmax_t)(uintptr_t)fault->address, fault->cache);
     if (fault->kind == SY_FAULT_SEGMENT_SIZE)
         printf("which gave %zu there\n", fault->found_size);
     else

@@ -23,7 +23,6 @@ runs() { # runs LANGUAGE COMPILER FLAGS...: compiles and links an empty program
         "$@" -x "$language" - -o /dev/null >/dev/null 2>&1
 }
 has_boost() { g++ -fsyntax-only -include boost/pool/pool_alloc.hpp -x c++ /dev/null; }
-builds_for_arm() { [ "$(uname -m)" = aarch64 ] || have aarch64-linux-gnu-g++; }
 rust_version() { "$1" --version 2>/dev/null | awk '{ print $2 }'; }
 rust_is_new() { have cargo && have rustc && at_least "$(rust_version rustc)" "$rust_needed"; }
 
@@ -68,7 +67,6 @@ END
 needs_of_check_all() {
     cat <<END
 musl's C compiler | have musl-gcc | musl-tools
-C++ compiler for 64-bit Arm | builds_for_arm | g++-aarch64-linux-gnu
 END
 }
 # The allocators that the server benchmark preloads. It leaves out those that are not installed.

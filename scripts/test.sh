@@ -156,6 +156,7 @@ merge() {
         "unit fuzz cpp compat examples" -LE long -E '^examples\.(checked|malloc)\.'
     preset tsan "-DSLABYARD_STRESS_SECONDS=1" \
         "threads stress checked cpp" -LE long -E "$failures|^checked\.fuzz"
+    check "big endian, some unit tests" tests/install/emulated.sh s390x quick
     # One command, so that crates which others depend on are compiled once.
     stage "cargo: the tool and the crates" in_rust cargo test --locked --release \
         --config 'profile.release.package.slabyard-cli.opt-level=0' \
@@ -185,6 +186,7 @@ everything() {
         --features slabyard-nexus-slab-2/rc -- --skip holes_are_closed
     stage "cargo: test, all features" in_rust cargo test --locked --release -p slabyard \
         -p slabyard-nexus-slab -p slabyard-nexus-slab-2 --all-features
+    check "other processors, emulated" scripts/test-platforms aarch64 s390x i386
     stage "miri: test" scripts/miri.sh
     stage "threads of Rust under tsan" scripts/rust-tsan
     check "cargo: without std" in_rust cargo check --locked --release -p slabyard --no-default-features

@@ -21,6 +21,7 @@
 
 #include <slabyard/slabyard.h>
 
+#include "base/flag.h"
 #include "heap/aligned.h"
 #include "os/os.h"
 #include "reclaim/reclaim.h"
@@ -151,7 +152,7 @@ static void look(void) {
 
 /* ---- the names of mallctl: what each reads and writes ---- */
 
-typedef enum value_type { NOTHING, BOOL, UNSIGNED, WORD, TEXT } value_type;
+typedef enum value_type { NOTHING, BOOL, UNSIGNED, WORD, UINT64, TEXT } value_type;
 
 typedef enum reader {
     VALUE_ITSELF,
@@ -255,7 +256,7 @@ static int write_epoch(uint64_t value) {
 
 /* The background thread is the option `maintenance`. A program can turn it off, and on again after
  * that. An option of the user that turns it off holds. */
-static atomic_bool stopped; /* by the program */
+static sy_flag stopped; /* by the program */
 
 static bool is_maintained(void) {
     char value[8] = "";
@@ -334,7 +335,7 @@ static int (*const writers[])(uint64_t value) = {
 
 static const sy_shim_control controls[] = {
     IS("version", .type = TEXT, .text = VERSION),
-    IS("epoch", .type = WORD, .read = READ_EPOCH, .write = WRITE_EPOCH),
+    IS("epoch", .type = UINT64, .read = READ_EPOCH, .write = WRITE_EPOCH),
     IS("background_thread", .type = BOOL, .read = READ_BACKGROUND, .write = WRITE_BACKGROUND),
     IS("max_background_threads", .type = WORD, .value = 1, .write = WRITE_ACCEPT),
     IS("thread.arena", .type = UNSIGNED, .write = WRITE_ARENA_OF_THREAD),
@@ -471,18 +472,44 @@ static bool is_whole(const char *pattern, const char *name) {
 }
 
 static size_t size_of(value_type type) {
-    static const size_t sizes[] = {0, sizeof(bool), sizeof(unsigned), sizeof(uint64_t),
-                                   sizeof(char *)};
+    static const size_t sizes[] = {
+        0, sizeof(bool), sizeof(unsigned), sizeof(size_t), sizeof(uint64_t), sizeof(char *)};
     return sizes[type];
 }
 
-/* The processors that Slabyard runs on store the lowest byte first. */
+/* A value in the form in which a program reads and writes it. */
+typedef union passed_value {
+    bool flag;
+    unsigned number;
+    size_t word;
+    uint64_t wide;
+    const char *text;
+} passed_value;
+
+static passed_value pass(const sy_shim_control *control, uint64_t value) {
+    switch ((value_type)control->type) {
+    case BOOL: return (passed_value){.flag = value};
+    case UNSIGNED: return (passed_value){.number = (unsigned)value};
+    case WORD: return (passed_value){.word = (size_t)value};
+    case TEXT: return (passed_value){.text = control->text};
+    default: return (passed_value){.wide = value};
+    }
+}
+
+static uint64_t value_passed(value_type type, const void *in) {
+    passed_value from = {.wide = 0};
+    memcpy(&from, in, size_of(type));
+    return type == BOOL       ? from.flag
+           : type == UNSIGNED ? from.number
+           : type == WORD     ? from.word
+                              : from.wide;
+}
+
 static int give(const sy_shim_control *control, uint64_t value, void *out, size_t *out_bytes) {
     size_t bytes = size_of(control->type), room = *out_bytes;
-    const char *text = control->text;
-    const void *from = control->type == TEXT ? (const void *)&text : &value;
+    const passed_value from = pass(control, value);
     *out_bytes = room < bytes ? room : bytes;
-    memcpy(out, from, *out_bytes);
+    memcpy(out, &from, *out_bytes);
     return room == bytes ? 0 : EINVAL;
 }
 
@@ -494,7 +521,7 @@ static int serve(const sy_shim_control *control, const size_t *index, void *out,
     if (in && in_bytes != size_of(control->type)) return EINVAL;
     uint64_t value = 0, before = control->read ? readers[control->read](index, control->value)
                                                : control->value;
-    if (in) memcpy(&value, in, in_bytes);
+    if (in) value = value_passed(control->type, in);
     int error = in ? writers[control->write](value) : 0;
     if (control->write == WRITE_EPOCH) before = epoch;
     return error || !out || !out_bytes ? error : give(control, before, out, out_bytes);

@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <slabyard/slabyard.h>
 

@@ -31,6 +31,10 @@
 #ifndef SLABYARD_BASE_H
 #define SLABYARD_BASE_H
 
+#if !defined(__GNUC__) && !defined(__clang__)
+#    error "Slabyard needs gcc or clang: its headers use their extensions (docs/platforms.md)"
+#endif
+
 #include <stddef.h>
 #include <stdint.h>
 

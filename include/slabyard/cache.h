@@ -264,9 +264,9 @@ SY_API size_t sy_cache_slot_size(const sy_cache *cache);
 
 /* The part of a cache that the inline functions read. */
 struct sy_cache_head {
-    uintptr_t reserved[5];
+    uintptr_t reserved[40 / sizeof(uintptr_t)];
     size_t loaded_offset; /* bytes from sy_abi_1 to this cache's loaded slot */
-    uintptr_t reserved_too[2];
+    uintptr_t reserved_too[24 / sizeof(uintptr_t) - 1];
 };
 
 SY_API void *sy_cache_alloc_slow(sy_cache *cache);

@@ -172,18 +172,24 @@ SY_API size_t sy_handle_slabs(sy_cache *cache, uint32_t *firsts, size_t room, ui
 #    define SY_HANDLE_GENERATIONS_MAX UINT32_MAX /* tests define a smaller number */
 #endif
 
-/* The part of a cache with SY_HANDLES that the inline functions read, in place of sy_cache_head. */
+/* The part of a cache with SY_HANDLES that the inline functions read, in place of sy_cache_head.
+ * Each field takes 8 bytes, also where pointers have 4. */
+#define SY_HANDLE_FIELD __attribute__((aligned(8)))
 struct sy_handle_head {
-    uint64_t *words;   /* indexed by ordinal */
-    uintptr_t *places; /* the address of the first of each 64 ordinals, indexed by ordinal / 64 */
-    uint64_t limit;    /* all ordinals of this cache are smaller; grows */
-    uint64_t live;     /* the lower half of the word of a live, unpinned object of this cache */
-    size_t slot;       /* bytes from one object to the next */
-    size_t loaded_offset; /* bytes from sy_abi_1 to a slot that is always shut, so that
-                           * sy_cache_alloc and sy_cache_free take their slow paths */
-    size_t names_offset;  /* bytes from sy_abi_1 to this cache's loaded slot of free ordinals */
-    uint64_t plain;       /* `live` if sy_handle_free needs to change only the word; else a value
-                           * that no word has */
+    SY_HANDLE_FIELD uint64_t *words;   /* indexed by ordinal */
+    SY_HANDLE_FIELD uintptr_t *places; /* the address of the first of each 64 ordinals, indexed by
+                                        * ordinal / 64 */
+    SY_HANDLE_FIELD uint64_t limit;    /* all ordinals of this cache are smaller; grows */
+    SY_HANDLE_FIELD uint64_t live; /* the lower half of the word of a live, unpinned object of this
+                                    * cache */
+    SY_HANDLE_FIELD size_t slot;   /* bytes from one object to the next */
+    SY_HANDLE_FIELD size_t loaded_offset; /* bytes from sy_abi_1 to a slot that is always shut, so
+                                           * that sy_cache_alloc and sy_cache_free take their slow
+                                           * paths */
+    SY_HANDLE_FIELD size_t names_offset;  /* bytes from sy_abi_1 to this cache's loaded slot of free
+                                           * ordinals */
+    SY_HANDLE_FIELD uint64_t plain; /* `live` if sy_handle_free needs to change only the word; else
+                                     * a value that no word has */
 };
 
 SY_API void *SY_ABI_NAME(sy_handle_alloc_slow)(sy_cache *cache, sy_handle *handle);
@@ -205,7 +211,7 @@ static inline sy_loaded_slot *sy_handle_loaded(const struct sy_handle_head *head
 
 static inline void *sy_handle_place(const struct sy_handle_head *head, uint64_t ordinal) {
     uintptr_t first = __atomic_load_n(&head->places[ordinal / 64], __ATOMIC_RELAXED);
-    return SY_AS(void *, first + ordinal % 64 * head->slot);
+    return SY_AS(void *, first + SY_CAST(uintptr_t, ordinal % 64) * head->slot);
 }
 
 /* The word that a live, unpinned object with this handle has. */

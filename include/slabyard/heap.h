@@ -154,13 +154,13 @@ static inline unsigned sy_class_of(size_t size) {
 }
 
 /* The window of the library's map from addresses to classes: a byte for each unit of 64 KiB in the
- * 64 GiB from `start` on. */
+ * 64 GiB from `start` on, or in all addresses if these have 32 bits. */
 struct sy_class_window {
     uintptr_t start;
     const unsigned char *classes;
 };
 
-enum { SY_CLASS_WINDOW_UNITS = 1 << 20 };
+enum { SY_CLASS_WINDOW_UNITS = UINTPTR_MAX == UINT32_MAX ? 1 << 16 : 1 << 20 };
 
 /* A program must not refer to the struct itself, unless it is linked statically: its linker could
  * make a copy of it. */

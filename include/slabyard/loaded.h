@@ -55,9 +55,13 @@ SY_API void sy_thread_flush(void);
  * these words.
  */
 typedef struct sy_loaded_slot {
-    uintptr_t reserved[4];
+    uintptr_t reserved[32 / sizeof(uintptr_t)];
     uintptr_t *top, *base, *limit;
+#if UINTPTR_MAX > UINT32_MAX
     uintptr_t reserved_too;
+#else
+    uintptr_t reserved_too[5];
+#endif
 } sy_loaded_slot;
 
 /* This thread's loaded slots, indexed by client number. The name carries the number of the layout,

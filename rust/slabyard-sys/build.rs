@@ -61,7 +61,39 @@ fn link_what_std_links() {
     println!("cargo::rustc-link-lib=c");
 }
 
+/// Operating systems that the C core knows (`src/os/platform.h`).
+const SYSTEMS: [&str; 10] = [
+    "linux",
+    "android",
+    "macos",
+    "ios",
+    "freebsd",
+    "openbsd",
+    "netbsd",
+    "dragonfly",
+    "windows",
+    "wasi",
+];
+
+/// Says in one sentence why the crate cannot be built for the target. The compiler would end at a
+/// header that the system lacks, and Cargo would show all the environment that was looked at.
+fn why_not() -> Option<String> {
+    let of_target = |name: &str| std::env::var(format!("CARGO_CFG_TARGET_{name}"));
+    let system = of_target("OS").unwrap_or_default();
+    if !SYSTEMS.contains(&system.as_str()) {
+        return Some(format!(
+            "Slabyard does not know the system \"{system}\": see docs/platforms.md"
+        ));
+    }
+    let is_wide = of_target("POINTER_WIDTH").is_ok_and(|bits| bits == "64");
+    (!is_wide).then(|| "Slabyard's crates need pointers of 64 bits: see docs/platforms.md".into())
+}
+
 fn main() {
+    if let Some(reason) = why_not() {
+        println!("cargo::error={reason}");
+        return;
+    }
     let here = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
     // These are links in the repository, and folders in the packaged crate.
     let [core, include] = ["core", "include"].map(|folder| {

@@ -10,6 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Bytes to reserve for a table. Address space is plentiful where addresses have 64 bits, and scarce
+ * where they have 32. */
+#define SY_ADDRESS_SPACE(plentiful, scarce) \
+    ((size_t)(UINTPTR_MAX > UINT32_MAX ? UINT64_C(plentiful) : UINT64_C(scarce)))
+
 static inline bool sy_is_power_of_two(size_t value) {
     return value != 0 && (value & (value - 1)) == 0;
 }

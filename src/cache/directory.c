@@ -19,8 +19,8 @@
 enum {
     GROUP = 64, /* ordinals that have a place and a highest generation together */
     GROW_SHIFT = 16,
-    GROW = 1 << GROW_SHIFT, /* ordinals that are committed at a time */
-    MOST_SHIFT = 32,
+    GROW = 1 << GROW_SHIFT,                          /* ordinals that are committed at a time */
+    MOST_SHIFT = UINTPTR_MAX > UINT32_MAX ? 32 : 24, /* 33 GiB; with 32 bits 130 MiB */
     LEAST_SHIFT = 20,
     SHARE_SHIFT = 3,   /* an eighth */
     SHIFT_BITS = 64,   /* values of the shift, which fit in the low bits of a page's address */
@@ -115,8 +115,9 @@ static void *reserve_for(unsigned shift) {
     return sy_os_reserve(all_bytes(shift), sy_os_page_size(), "slabyard handles");
 }
 
-/* Reserves tables for all 2^32 ordinals. If the address space has no room for them, they take an
- * eighth of the largest size that fits, and leave the rest for objects. NULL with ENOMEM. */
+/* Reserves tables for all 2^MOST_SHIFT ordinals. If the address space has no room for them, they
+ * take an eighth of the largest size that fits, and leave the rest for objects. NULL with
+ * ENOMEM. */
 static void *reserve_most(unsigned *shift) {
     void *base;
     for (*shift = MOST_SHIFT; !(base = reserve_for(*shift)); --*shift)
@@ -156,7 +157,7 @@ int sy_directory_start(void) {
 /* Commits the part of a table that serves the next GROW ordinals, from `from` on. Rounding outward
  * is safe: bytes before `from` on the same page are committed already. */
 static int commit_part(void *table, uint64_t from, size_t bytes_each, size_t ordinals_each) {
-    uintptr_t start = (uintptr_t)table + from / ordinals_each * bytes_each;
+    uintptr_t start = (uintptr_t)table + (uintptr_t)from / ordinals_each * bytes_each;
     uintptr_t end = start + GROW / ordinals_each * bytes_each;
     start = sy_round_down(start, sy_os_page_size());
     end = sy_round_up(end, sy_os_page_size());
@@ -167,13 +168,14 @@ static int commit_part(void *table, uint64_t from, size_t bytes_each, size_t ord
 
 /* Adds GROW ordinals to the arena. Another thread may have added them already. */
 static bool add_pages(uint64_t from) {
-    return sy_vmem_add(&arena, from, GROW) == 0 || sy_vmem_contains(&arena, from, GROW);
+    const uintptr_t first = (uintptr_t)from;
+    return sy_vmem_add(&arena, first, GROW) == 0 || sy_vmem_contains(&arena, first, GROW);
 }
 
 /* Adds ordinals that lie below the limit but not in the arena, since there was no memory for their
  * tags when the tables grew. False: there is still none. */
 static bool add_missing(uint64_t seen) {
-    for (uint64_t at = 0; at < seen; at += GROW)
+    for (uintptr_t at = 0; at < seen; at += GROW)
         if (!sy_vmem_contains(&arena, at, GROW)) return add_pages(at);
     return true;
 }
@@ -190,7 +192,7 @@ static void back_words(uint64_t from) {
 
 /* Adds ordinals, unless another thread has added some since the limit was `seen`. */
 static bool grow_directory(uint64_t seen) {
-    if (seen && !sy_vmem_contains(&arena, 0, seen)) return add_missing(seen);
+    if (seen && !sy_vmem_contains(&arena, 0, (uintptr_t)seen)) return add_missing(seen);
     if (seen + GROW > UINT64_C(1) << shift_of(tables()) ||
         commit_part(sy_directory_words(), seen, sizeof(uint64_t), 1) != 0 ||
         commit_part(sy_directory_places(), seen, sizeof(uintptr_t), GROUP) != 0 ||
@@ -272,7 +274,8 @@ void sy_ordinals_give(uint32_t first, uint32_t count) {
 /* Takes the ordinals of these pages from the arena; false: some are in use. */
 static bool claim_pages(uint64_t first, size_t count) {
     uintptr_t taken;
-    const sy_vmem_constraints there = {.min = first, .max = first + count};
+    const uintptr_t start = (uintptr_t)first;
+    const sy_vmem_constraints there = {.min = start, .max = start + count};
     return sy_vmem_xalloc(&arena, count, &there, SY_VMEM_INSTANT, &taken) == 0;
 }
 
@@ -284,7 +287,7 @@ static bool discard_unused(uint64_t first, size_t count, size_t *bytes) {
         *bytes += of_words;
     else
         mark_left((uint32_t)first, (uint32_t)count);
-    sy_vmem_xfree(&arena, first, count);
+    sy_vmem_xfree(&arena, (uintptr_t)first, count);
     return true;
 }
 

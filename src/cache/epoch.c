@@ -352,7 +352,7 @@ static void describe_epoch(sy_text *text, const sy_epoch *epoch, const sy_epoch_
     sy_text_add(text, "slabyard: epoch \"");
     sy_text_add(text, stats->name);
     sy_text_add(text, "\" is stuck: closed ");
-    add_count(text, stats->closed_ns / 1000000000, " s ago, ");
+    add_count(text, (size_t)(stats->closed_ns / 1000000000), " s ago, ");
     add_count(text, stats->threads, stats->threads == 1 ? " thread in it, " : " threads in it, ");
     add_count(text, stats->objects, stats->objects == 1 ? " object in " : " objects in ");
     add_count(text, stats->slabs, stats->slabs == 1 ? " slab (" : " slabs (");

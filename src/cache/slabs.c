@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/flag.h"
 #include "cache/epoch.h"
 #include "cache/kind.h"
 #include "cache/limit.h"
@@ -99,7 +100,7 @@ enum {
 };
 
 static _Atomic size_t grown; /* bytes of slabs made since sy_caches_grew was due last */
-static _Atomic bool grew;
+static sy_flag grew;
 
 void sy_caches_note_growth(size_t bytes) {
     size_t units = atomic_load_explicit(&sy_memory_main.units_used, memory_order_relaxed);

@@ -818,7 +818,7 @@ bool sy_chunk_find_room(sy_memory *memory) {
 }
 
 sy_slab *sy_run_take(sy_memory *memory, size_t bytes, size_t align, size_t room, bool *clean) {
-    const size_t most = (size_t)1 << (SY_ADDRESS_BITS - 1);
+    const size_t most = SY_RUN_BYTES_MAX;
     if (bytes > most || align > most) {
         errno = ENOMEM;
         return NULL;

@@ -72,9 +72,12 @@ enum {
  * makes it AGED. */
 typedef enum sy_age { NEW, AGED, STUCK } sy_age;
 
-static size_t reserved_bytes(const sy_slab *span) { return span->bits[RESERVED]; }
+/* A number of bytes among the words of a span. */
+static size_t noted(const sy_slab *span, unsigned word) { return (size_t)span->bits[word]; }
 
-sy_memory *sy_large_memory(const sy_slab *span) { return (sy_memory *)span->bits[MEMORY]; }
+static size_t reserved_bytes(const sy_slab *span) { return noted(span, RESERVED); }
+
+sy_memory *sy_large_memory(const sy_slab *span) { return (sy_memory *)noted(span, MEMORY); }
 
 static void describe_span(sy_slab *span, sy_memory *memory, uintptr_t start, size_t bytes,
                           size_t reserved, uint64_t moved) {
@@ -293,7 +296,7 @@ static bool fill_grown(sy_memory *memory, sy_slab *span, size_t from, size_t to)
 }
 
 bool sy_large_fill(sy_slab *span, size_t from) {
-    return fill_grown(sy_large_memory(span), span, from, span->bits[FRESH]);
+    return fill_grown(sy_large_memory(span), span, from, noted(span, FRESH));
 }
 
 /* ---- memory of kept spans for chunks ---- */
@@ -426,7 +429,7 @@ static size_t bytes_ahead(sy_memory *memory) {
 }
 
 void sy_large_back_ahead(sy_slab *span) {
-    size_t fresh = span->bits[FRESH], ahead = span->bits[AHEAD], done = 0;
+    size_t fresh = noted(span, FRESH), ahead = noted(span, AHEAD), done = 0;
     if (fresh < SY_HUGE_BYTES + GAUGE_BYTES || !sy_huge_is_allowed(SIZE_MAX)) return;
     if (ahead > fresh - GAUGE_BYTES) ahead = fresh - GAUGE_BYTES;
     ahead = sy_round_down(ahead, SY_HUGE_BYTES);
@@ -559,7 +562,7 @@ void sy_large_give(sy_slab *span) {
     memory->used_bytes -= span->bytes;
     sy_lock_release(&memory->large_lock);
     if (span->bits[LOST]) {
-        forget_lost(span, span->bits[FRESH]);
+        forget_lost(span, noted(span, FRESH));
         return;
     }
     keep_span(memory, span);
@@ -583,7 +586,7 @@ static bool extend(sy_memory *memory, sy_slab *span, size_t bytes) {
 
 bool sy_large_resize(sy_slab *span, size_t bytes) {
     sy_memory *memory = sy_large_memory(span);
-    if (bytes > (size_t)1 << (SY_ADDRESS_BITS - 1)) return false;
+    if (bytes > SY_RUN_BYTES_MAX) return false;
     bytes = sy_round_up(bytes, SY_UNIT_BYTES);
     if (bytes <= SY_RUN_UNITS_MAX * (size_t)SY_UNIT_BYTES) return false; /* it belongs in a chunk */
     if (span->bits[LOST]) return false;

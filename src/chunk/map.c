@@ -8,17 +8,19 @@
 #include "os/os.h"
 #include "os/pages.h"
 
-static const uintptr_t LEAF_BYTES = (uintptr_t)1 << SY_LEAF_SHIFT;
+static const uint64_t LEAF_BYTES = UINT64_C(1) << SY_LEAF_SHIFT;
 
 /* Linux gives addresses from high to low; with some settings from low to high. */
-static const uintptr_t WINDOW_BELOW = (uintptr_t)48 << 30;
+static const uint64_t WINDOW_BELOW = UINT64_C(48) << 30;
 
 sy_map sy_the_map;
 sy_window sy_the_window = {.start = SY_WINDOW_NOWHERE, .classes = sy_the_map.window.classes};
 
 void sy_map_place(uintptr_t start) {
     uintptr_t nowhere = SY_WINDOW_NOWHERE, place = sy_round_down(start, SY_CHUNK_BYTES);
-    atomic_compare_exchange_strong(&sy_the_window.start, &nowhere, place - WINDOW_BELOW);
+    if (SY_LEAF_SHIFT == SY_ADDRESS_BITS) return; /* the window covers all addresses */
+    place -= (uintptr_t)WINDOW_BELOW;
+    atomic_compare_exchange_strong(&sy_the_window.start, &nowhere, place);
 }
 
 static bool is_near(uintptr_t address) { return sy_window_offset(address) < LEAF_BYTES; }
@@ -26,7 +28,7 @@ static bool is_near(uintptr_t address) { return sy_window_offset(address) < LEAF
 /* ---- leaves ---- */
 
 static _Atomic(sy_leaf *) *leaf_entry(uintptr_t address) {
-    return &sy_the_map.leaf_at[(address >> SY_LEAF_SHIFT) % SY_LEAVES];
+    return &sy_the_map.leaf_at[address / LEAF_BYTES % SY_LEAVES];
 }
 
 static sy_leaf *leaf_of(uintptr_t address) {
@@ -51,8 +53,8 @@ static int add_leaf(uintptr_t address) {
 int sy_map_cover(uintptr_t start, size_t bytes) {
     uintptr_t last = start + bytes - 1;
     if (is_near(start) && is_near(last)) return 0;
-    for (uintptr_t leaf = start / LEAF_BYTES; leaf <= last / LEAF_BYTES; leaf++)
-        if (add_leaf(leaf * LEAF_BYTES) != 0) return -1;
+    for (uint64_t leaf = start / LEAF_BYTES; leaf <= last / LEAF_BYTES; leaf++)
+        if (add_leaf((uintptr_t)(leaf * LEAF_BYTES)) != 0) return -1;
     sy_map_place((uintptr_t)leaf_of(start));
     return 0;
 }
@@ -63,20 +65,20 @@ int sy_map_cover(uintptr_t start, size_t bytes) {
  * first. NULL: the leaf was not made. */
 static sy_leaf *table_of(uintptr_t address, uintptr_t *offset) {
     bool near = is_near(address);
-    *offset = near ? sy_window_offset(address) : address % LEAF_BYTES;
+    *offset = near ? sy_window_offset(address) : (uintptr_t)(address % LEAF_BYTES);
     return near ? &sy_the_map.window : leaf_of(address);
 }
 
 unsigned sy_class_far(uintptr_t address) {
     uintptr_t offset;
-    sy_leaf *leaf = address >> SY_ADDRESS_BITS ? NULL : table_of(address, &offset);
+    sy_leaf *leaf = address > SY_ADDRESS_MAX ? NULL : table_of(address, &offset);
     if (!leaf) return 0;
     return atomic_load_explicit(&leaf->classes[offset >> SY_UNIT_SHIFT], memory_order_relaxed);
 }
 
 void *sy_owner_far(uintptr_t address) {
     uintptr_t offset;
-    sy_leaf *leaf = address >> SY_ADDRESS_BITS ? NULL : table_of(address, &offset);
+    sy_leaf *leaf = address > SY_ADDRESS_MAX ? NULL : table_of(address, &offset);
     if (!leaf) return NULL;
     return atomic_load_explicit(&leaf->owners[offset >> SY_CHUNK_SHIFT], memory_order_acquire);
 }

@@ -17,6 +17,9 @@
  * The window and a leaf take 1.1 MiB of address space each. They take memory only where there are
  * chunks: 64 bytes of classes and 8 of owners for each.
  *
+ * Where addresses have 32 bits, the window covers all of them, from 0 on. It takes 68 KiB, and
+ * there are no leaves.
+ *
  * Any 64 bits may be looked up: a lookup reads only the map's own memory.
  *
  * Below: os. Above: the rest of chunk/ writes the maps; heap/ reads the classes in its fast path.
@@ -36,19 +39,31 @@ enum {
     SY_CHUNK_SHIFT = 22,
     SY_CHUNK_BYTES = 1 << SY_CHUNK_SHIFT,
     SY_CHUNK_UNITS = SY_CHUNK_BYTES / SY_UNIT_BYTES,
+#if UINTPTR_MAX == UINT32_MAX
+    SY_ADDRESS_BITS = 32,
+    SY_LEAF_SHIFT = 32, /* the window covers all addresses */
+    SY_LEAVES = 1,      /* never made */
+#else
+#    if defined(__x86_64__)
+    SY_ADDRESS_BITS = 47, /* a process gets no higher addresses unless it asks for them by a hint */
+#    else
+    SY_ADDRESS_BITS = 48,
+#    endif
     SY_LEAF_SHIFT = 36,
+    SY_LEAVES = 1 << 12, /* for addresses of 48 bits */
+#endif
     SY_LEAF_UNITS = 1 << (SY_LEAF_SHIFT - SY_UNIT_SHIFT),
     SY_LEAF_CHUNKS = 1 << (SY_LEAF_SHIFT - SY_CHUNK_SHIFT),
-#if defined(__x86_64__)
-    SY_ADDRESS_BITS = 47, /* a process gets no higher addresses unless it asks for them by a hint */
-#else
-    SY_ADDRESS_BITS = 48,
-#endif
-    SY_LEAVES = 1 << 12, /* for addresses of 48 bits */
 };
 
+/* The highest address; and the most bytes of a run, half of the address space. With 32 bits, a run
+ * has no more bytes than a difference of pointers can say. */
+#define SY_ADDRESS_MAX   (UINTPTR_MAX >> (8 * sizeof(uintptr_t) - SY_ADDRESS_BITS))
+#define SY_RUN_BYTES_MAX (((SY_ADDRESS_MAX >> 1) + 1) - (SY_ADDRESS_BITS == 32 ? SY_UNIT_BYTES : 0))
+
 _Static_assert(SY_CHUNK_UNITS == 64, "a word of bits covers a chunk");
-_Static_assert(SY_ADDRESS_BITS <= SY_LEAF_SHIFT + 12, "there is a leaf for every address");
+_Static_assert((SY_ADDRESS_MAX >> 1) / SY_LEAVES < UINT64_C(1) << (SY_LEAF_SHIFT - 1),
+               "there is a leaf for every address");
 
 typedef struct sy_leaf {
     _Atomic uint8_t classes[SY_LEAF_UNITS];
@@ -62,8 +77,12 @@ typedef struct sy_map {
 
 extern SY_HIDDEN sy_map sy_the_map;
 
-/* Before the window has a place, no address is in it. */
-#define SY_WINDOW_NOWHERE ((uintptr_t)1 << 63)
+/* Before the window has a place, no address is in it. With addresses of 32 bits its place is 0. */
+#if UINTPTR_MAX == UINT32_MAX
+#    define SY_WINDOW_NOWHERE 0
+#else
+#    define SY_WINDOW_NOWHERE ((uintptr_t)1 << 63)
+#endif
 
 /* What programs see of the map: sy_class_window in slabyard/heap.h is the same. */
 typedef struct sy_window {

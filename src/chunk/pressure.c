@@ -81,7 +81,7 @@ static bool presses_at(const sy_distance *it) {
 /* The room until the next look. Very near the limit a thread that looks waits for a pass, while
  * other threads take memory until they look too: there are as many looks as they need. */
 static int64_t room_at(const sy_distance *it) {
-    size_t bytes = it->half > it->near ? it->half : it->near;
+    uint64_t bytes = it->half > it->near ? it->half : it->near;
     if (presses_at(it)) {
         size_t limit = it->mark + it->spare, left = limit > it->resident ? limit - it->resident : 0;
         bytes = left / LEFT_PART > LEAST_ROOM ? left / LEFT_PART : LEAST_ROOM;

@@ -119,7 +119,7 @@ static sy_slab *take_and_charge(sy_quota *quota, sy_memory *memory, size_t bytes
 
 sy_slab *sy_quota_take_run(sy_quota *quota, sy_memory *memory, size_t bytes, size_t align,
                            size_t room, bool *clean, sy_quota **refused) {
-    bool possible = bytes >> SY_ADDRESS_BITS == 0; /* else it would seem that a limit refused it */
+    bool possible = bytes <= SY_RUN_BYTES_MAX; /* else it would seem that a limit refused it */
     size_t charged = possible ? sy_round_up(bytes, SY_UNIT_BYTES) : 0;
     *refused = NULL;
     sy_quota_in_hand += charged;

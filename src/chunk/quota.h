@@ -19,6 +19,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/flag.h"
 #include "chunk/chunk.h"
 
 typedef struct sy_quota {
@@ -26,9 +27,9 @@ typedef struct sy_quota {
     _Atomic size_t hard, soft;  /* SIZE_MAX: none */
     sy_limit_callback callback; /* guarded by the start's lock, as is `arg` */
     void *arg;
-    _Atomic bool crossed; /* the soft mark was reached, and the callback is still to be called */
-    _Atomic bool armed;   /* the next time that the soft mark is reached sets `crossed` */
-    _Atomic size_t used;  /* bytes */
+    sy_flag crossed;     /* the soft mark was reached, and the callback is still to be called */
+    sy_flag armed;       /* the next time that the soft mark is reached sets `crossed` */
+    _Atomic size_t used; /* bytes */
     _Atomic(struct sy_cache *) caches; /* of a heap: linked by of_quota, the newest first */
     size_t found;                      /* bytes that the child of a fork has found so far */
     _Atomic uint64_t hits;             /* allocations refused */

@@ -12,31 +12,29 @@
 #include "os/facts.h"
 
 /* An access may lie this far from the pointer that was read: no member has a larger offset. */
-static const uint64_t MEMBER_MAX = (uint64_t)1 << 20;
+static const uintptr_t MEMBER_MAX = (uintptr_t)1 << 20;
 
-enum {
-    TAG_BITS = 8
-}; /* upper bits of an address, which the processor may ignore and the system
-                        * may not report */
+/* Upper bits of an address, which the processor may ignore and the system may not report. */
+enum { TAG_BITS = UINTPTR_MAX > UINT32_MAX ? 8 : 0 };
 
 static _Atomic(sy_explainer *) guards;
 static _Atomic bool patterns;
 
 /* ---- patterns ---- */
 
-static bool is_near(uint64_t value, uint64_t pattern) {
+static bool is_near(uintptr_t value, uintptr_t pattern) {
     return value - pattern + MEMBER_MAX <= 2 * MEMBER_MAX;
 }
 
 /* Whether the access may have gone through a pointer near `pattern`. If the address is known, it
  * must be near `pattern`. If it is not, the registers decide. */
-static bool can_be_of(const sy_os_access *access, uint64_t pattern) {
-    const uint64_t untagged = UINT64_MAX >> TAG_BITS;
-    uint64_t distance = (access->address - pattern + MEMBER_MAX) & untagged;
+static bool can_be_of(const sy_os_access *access, uintptr_t pattern) {
+    const uintptr_t untagged = UINTPTR_MAX >> TAG_BITS;
+    uintptr_t distance = (access->address - pattern + MEMBER_MAX) & untagged;
     return !access->placed || distance <= 2 * MEMBER_MAX;
 }
 
-static bool explain_by(const sy_os_access *access, uint64_t pattern, sy_fault_kind kind) {
+static bool explain_by(const sy_os_access *access, uintptr_t pattern, sy_fault_kind kind) {
     if (!can_be_of(access, pattern)) return false;
     for (unsigned i = 0; i < access->registers; i++) {
         if (!is_near(access->values[i], pattern)) continue;
@@ -53,8 +51,8 @@ static bool explain_by(const sy_os_access *access, uint64_t pattern, sy_fault_ki
 }
 
 bool sy_access_explain_pattern(const sy_os_access *access) {
-    return explain_by(access, SY_PATTERN_FREE, SY_FAULT_FREED_POINTER) ||
-           explain_by(access, SY_PATTERN_NEW, SY_FAULT_UNWRITTEN_POINTER);
+    return explain_by(access, (uintptr_t)SY_PATTERN_FREE, SY_FAULT_FREED_POINTER) ||
+           explain_by(access, (uintptr_t)SY_PATTERN_NEW, SY_FAULT_UNWRITTEN_POINTER);
 }
 
 /* ---- the handler ---- */

@@ -57,7 +57,7 @@ __attribute__((nothrow)) bool sy_callback_returns_elsewhere(uintptr_t frame);
 
 /* The return address of a frame; 0 where the place of return addresses is not known. */
 static inline __attribute__((always_inline)) uintptr_t sy_callback_return(const uintptr_t *frame) {
-#if defined(__x86_64__) || defined(__aarch64__)
+#if defined(__x86_64__) || defined(__i386__) || defined(__aarch64__)
     return frame[1];
 #else
     return (void)frame, 0;

@@ -34,14 +34,15 @@
 #include "os/pages.h"
 
 enum {
-    NAME_BYTES = 32,       /* of a cache's name, copied for reports after the cache is gone */
-    ORDER_MAX = 7,         /* runs of up to 128 slots: almost 1 MiB of pages */
-    ORDER_NONE,            /* no run is long enough */
-    STEP_SLOTS = 256,      /* slots committed at a time: 2 MiB, the memory of one page table */
-    SPARE_OF_STEP = 64,    /* of each step, slots that are left to sites that hold few */
-    SPARE_SHARES = 64,     /* sites that may hold a share of the slots that are left */
-    SITES = 1 << 10,       /* counts of sites; two sites may share one */
-    ALL_SLOTS = 1 << 20,   /* slots for guard=all: 8 GiB, and 128 MiB of records, if all are used */
+    NAME_BYTES = 32,    /* of a cache's name, copied for reports after the cache is gone */
+    ORDER_MAX = 7,      /* runs of up to 128 slots: almost 1 MiB of pages */
+    ORDER_NONE,         /* no run is long enough */
+    STEP_SLOTS = 256,   /* slots committed at a time: 2 MiB, the memory of one page table */
+    SPARE_OF_STEP = 64, /* of each step, slots that are left to sites that hold few */
+    SPARE_SHARES = 64,  /* sites that may hold a share of the slots that are left */
+    SITES = 1 << 10,    /* counts of sites; two sites may share one */
+    ALL_SLOTS =         /* slots for guard=all: 8 GiB, and 128 MiB of records, if all are used; */
+    UINTPTR_MAX > UINT32_MAX ? 1 << 20 : 32 << 10, /* with 32 bits 256 MiB and 4 MiB */
     SPLIT_SLOTS = 8 << 10, /* slots where guards split mappings: a quarter of Linux's 65,530 */
     EVERY = 1000,          /* one allocation in so many, if only SY_GUARD asks for guards */
 };

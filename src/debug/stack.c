@@ -50,6 +50,7 @@
 #include <string.h>
 #include <unwind.h>
 
+#include "base/bits.h"
 #include "base/cpu.h"
 #include "debug/options.h"
 #include "os/lock.h"
@@ -64,9 +65,10 @@ enum {
     UNIT = 16,
 };
 
-/* A stack of 15 frames takes 136 bytes, so there is room for a million stacks. Only a program that
- * generates code as it runs has more, and its stacks have no names to show. */
-static const size_t TABLE_BYTES = (size_t)128 << 20;
+/* A stack of 15 frames takes 136 bytes, so there is room for a million stacks (with 32 bits, 76
+ * bytes and 400,000 stacks). Only a program that generates code as it runs has more, and its stacks
+ * have no names to show. */
+static const size_t TABLE_BYTES = SY_ADDRESS_SPACE(128, 32) << 20;
 
 /* Committed at a time: room for thousands of stacks for one system call. */
 static const size_t COMMIT_BYTES = (size_t)1 << 20;

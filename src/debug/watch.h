@@ -31,6 +31,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/flag.h"
+
 typedef enum sy_object_state {
     SY_OBJECT_FRESH, /* never allocated, or its memory was released */
     SY_OBJECT_TAKEN,
@@ -119,7 +121,7 @@ void sy_watch_close(sy_watch *watch);
 /* A verification when the process ends. */
 typedef struct sy_exit_check {
     void (*verify)(void);
-    _Atomic bool registered;
+    sy_flag registered;
 } sy_exit_check;
 
 /* From now on `check->verify` is called when the process ends by exit() or by a return from main().

@@ -240,7 +240,8 @@ bool sy_thread_reap_step(size_t least) {
 void sy_client_held(const sy_client *client, size_t *depot, size_t *loaded) {
     *depot = *loaded = 0;
     sy_depot_shard *shards = sy_depot_shards_of(client->number);
-    for (unsigned i = 0; i < sy_depot_shard_count; i++) *depot += sy_depot_items(&shards[i]);
+    for (unsigned i = 0; i < sy_depot_shard_count; i++)
+        *depot += (size_t)sy_depot_items(&shards[i]);
     for (const sy_move *move = client->moves; move; move = move->next)
         for (const sy_magazine *magazine = move->chain; magazine; magazine = magazine->chain)
             *depot += sy_magazine_count(magazine);

@@ -35,7 +35,8 @@ typedef struct sy_slot {
     uint32_t generation;   /* the client's, when last looked at */
     uint32_t exchanges;    /* since first use */
     uint32_t seen;         /* `exchanges` when the thread last looked for idle slots */
-    uintptr_t *top, *base, *limit;
+    alignas(32) uintptr_t *top;
+    uintptr_t *base, *limit;
     uint32_t reserved; /* not 0: the program reserved its items, so they do not count as idle */
     uint16_t gone; /* of the loaded magazine's places, from the first on: sleepers.c has taken their
                         * items. sy_slot_settle moves the others there */

@@ -6,12 +6,13 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/flag.h"
 #include "os/os.h"
 
 sy_facts sy_facts_now = {.memory_limit = SIZE_MAX, .memory_stall = UINT64_MAX};
 _Atomic uint32_t sy_facts_asked;
 
-static _Atomic bool started, reading;
+static sy_flag started, reading;
 
 #define SET(fact, value) atomic_store_explicit(&sy_facts_now.fact, value, memory_order_relaxed)
 

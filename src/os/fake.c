@@ -60,7 +60,8 @@ static _Atomic size_t blocks;
 
 static __thread int thread_cpu = -1;
 static unsigned cpu_count;
-static size_t memory_limit, resident, stall;
+static size_t memory_limit, resident;
+static uint64_t stall;
 static _Atomic(void (*)(void)) before_reading;
 static bool guards_split, moves_forbidden, move_is_lost, huge_is_usual, locks_all;
 static bool clock_stands;
@@ -226,7 +227,8 @@ void sy_fake_reset(void) {
     memset(bytes_done, 0, sizeof bytes_done);
     thread_cpu = -1;
     cpu_count = 0;
-    memory_limit = resident = stall = 0;
+    memory_limit = resident = 0;
+    stall = 0;
     atomic_store(&before_reading, NULL);
     clock_stands = false;
     option_name = NULL;
@@ -593,7 +595,7 @@ uint64_t __real_sy_os_memory_stall(void);
 uint64_t __wrap_sy_os_memory_stall(void);
 
 uint64_t __wrap_sy_os_memory_stall(void) {
-    uint64_t ns = read_size(&stall);
+    uint64_t ns = read_counter(&stall);
     return ns == 0 ? __real_sy_os_memory_stall() : ns;
 }
 
@@ -601,7 +603,7 @@ uint64_t __real_sy_os_memory_stall_again(void);
 uint64_t __wrap_sy_os_memory_stall_again(void);
 
 uint64_t __wrap_sy_os_memory_stall_again(void) {
-    uint64_t ns = read_size(&stall);
+    uint64_t ns = read_counter(&stall);
     return ns == 0 ? __real_sy_os_memory_stall_again() : ns;
 }
 

@@ -16,8 +16,8 @@
 #include "os/os.h"
 #include "os/pages.h"
 
-static const size_t SLOTS_BYTES = (size_t)64 << 30; /* of address space, for an unbounded pool */
-enum { STEP_BYTES = 64 << 10 };                     /* committed at a time */
+static const size_t SLOTS_BYTES = SY_ADDRESS_SPACE(65536, 64) << 20; /* for an unbounded pool */
+enum { STEP_BYTES = 64 << 10 };                                      /* committed at a time */
 
 /* A range of addresses that is used from its front. */
 typedef struct sy_range {

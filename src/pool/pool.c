@@ -65,6 +65,7 @@ typedef struct whole_pool {
 
 enum {
     DEFAULT_ALIGN = 16,
+    SLOT_BYTES_MIN = 8, /* a pointer fits; also where it has 4 bytes, since numbers may have 8 */
     DEFAULT_CHUNK_BYTES = 64 << 10,
     HUGE_BYTES = 2 << 20,
     EXTENT_BYTES_MAX = 1 << 30,
@@ -308,8 +309,8 @@ static bool valid(const sy_pool_config *config) {
 
 static size_t align_of(const sy_pool_config *config) {
     size_t align = config->align;
-    if (align == 0) align = config->size < DEFAULT_ALIGN ? sizeof(void *) : DEFAULT_ALIGN;
-    return larger(align, sizeof(void *));
+    if (align == 0) align = config->size < DEFAULT_ALIGN ? SLOT_BYTES_MIN : DEFAULT_ALIGN;
+    return larger(align, SLOT_BYTES_MIN);
 }
 
 static size_t chunk_of(const sy_pool_config *config) {
@@ -338,7 +339,7 @@ sy_pool *sy_pool_create(const sy_pool_config *config) {
     unsigned checks = sy_watch_untold(config->flags, config->name ? config->name : "pool");
     if ((checks & POOL_CHECKS) != 0)
         return sy_checked_pool_create(config, align, checks & POOL_CHECKS);
-    size_t stride = round_up(larger(config->size, sizeof(void *)), align);
+    size_t stride = round_up(larger(config->size, SLOT_BYTES_MIN), align);
     sy_pool_extent first;
     if (!reserve(&first, first_extent_bytes(config, stride), align, config->flags)) return NULL;
     if (!commit_extent(&first, first.bytes, config->flags)) {

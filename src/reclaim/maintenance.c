@@ -18,6 +18,7 @@
 #include <slabyard/limit.h>
 #include <stddef.h>
 
+#include "base/flag.h"
 #include "chunk/chunk.h"
 #include "chunk/quota.h"
 #include "debug/fail.h"
@@ -41,7 +42,7 @@ static const uint64_t END_LOOKS_APART_NS = 5000000;
 
 static _Atomic uint32_t state;
 static _Atomic uint32_t pauses; /* number of threads that need a process without this one */
-static _Atomic bool forbidden;  /* by a sandbox */
+static sy_flag forbidden;       /* by a sandbox */
 static SY_TLS bool is_it;       /* this thread is the maintenance thread */
 static bool observed;           /* used by the maintenance thread: the observer runs */
 static _Atomic bool hidden;     /* the maintenance thread that ran last was started hidden */

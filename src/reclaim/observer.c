@@ -4,6 +4,7 @@
  */
 #include "reclaim/observer.h"
 
+#include "base/flag.h"
 #include "chunk/pressure.h"
 #include "debug/options.h"
 #include "os/background.h"
@@ -15,7 +16,8 @@ _Atomic unsigned sy_observer_saw;
 static const uint64_t CALM_NS = 1000000000, CLOSE_NS = 20000000; /* between two readings */
 enum { CLOSE_ALL = 3 }; /* one in so many close readings is of all that changes, not of the stall */
 
-static _Atomic bool ends, is_close;
+static _Atomic bool ends;
+static sy_flag is_close;
 static uintptr_t reader; /* used by the maintenance thread only */
 
 void sy_observer_watch(bool closely) {

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <limits.h>
 
+#include "base/flag.h"
 #include "cache/cache.h"
 #include "cache/directory.h"
 #include "cache/mixed.h"
@@ -185,7 +186,7 @@ static bool step(sy_pass *pass) {
 
 /* ---- the pass at work ---- */
 
-static _Atomic bool held;                  /* a thread is doing a step; guards at_work */
+static sy_flag held;                       /* a thread is doing a step; guards at_work */
 static sy_pass at_work;                    /* if sy_turn_wanted is false, its stage is NOTHING */
 static _Atomic uint64_t decay = 250000000; /* nanoseconds */
 static _Atomic int stretch;                /* passes by age are 2^stretch decay times apart */
@@ -199,7 +200,7 @@ static _Atomic uint64_t next_at_once;      /* time before which no other pass at
 static _Atomic size_t wanted_at_once;      /* bytes that the pass at once that is due returns */
 static _Atomic bool was_in_vain;           /* the last pass at once for a number of bytes */
 static _Atomic unsigned passes;            /* number of passes begun so far */
-static _Atomic bool taken;                 /* a thread is in sy_trim_some with `kept`; guards it */
+static sy_flag taken;                      /* a thread is in sy_trim_some with `kept`; guards it */
 static sy_pass kept;                       /* where the last sy_trim_some stopped */
 
 /* Each thread has one. */

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/flag.h"
 #include "cache/cache.h"
 #include "cache/mixed.h"
 #include "chunk/chunk.h"
@@ -30,7 +31,7 @@ static _Atomic size_t look_at; /* the next look is when so much has been taken, 
 static _Atomic uint64_t
     look_time; /* or at this time: free memory that is used again is not taken */
 
-static _Atomic bool looking; /* a thread looks; guards the fields below */
+static sy_flag looking; /* a thread looks; guards the fields below */
 /* The highest live bytes of this window of time, and of the previous one. */
 static size_t peak_now, peak_before;
 static uint64_t began; /* this window */

@@ -47,7 +47,7 @@ enum { FIRST_ROOM = 1024, INDEX_PER_ROOM = 2 };
 static uint32_t *place_of(const sy_groups *groups, unsigned number, uint32_t stack) {
     size_t mask = INDEX_PER_ROOM * groups->room - 1;
     uint64_t hash = ((uint64_t)number << 32 | stack) * UINT64_C(0x9e3779b97f4a7c15);
-    for (size_t at = hash >> 32 & mask;; at = (at + 1) & mask) {
+    for (size_t at = (size_t)(hash >> 32) & mask;; at = (at + 1) & mask) {
         uint32_t found = groups->index[at];
         if (!found) return &groups->index[at];
         const sy_group *group = &groups->group[found - 1];

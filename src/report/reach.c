@@ -166,7 +166,7 @@ static sy_record *live_at(uintptr_t address, uintptr_t *object) {
     if (!slab || !is_listed(slab)) return NULL;
     const sy_cache *cache = slab->owner;
     if (!(cache->flags & SY_AUDIT) || address < slab->first) return NULL;
-    uint64_t index = (address - slab->first) / cache->layout.slot;
+    size_t index = (address - slab->first) / cache->layout.slot;
     if (index >= slab->slots) return NULL;
     sy_record *record = &sy_watched_records(cache, slab)[index];
     *object = slab->first + index * cache->layout.slot;
@@ -199,17 +199,28 @@ static void reach_handle(sy_reach *reach, sy_handle handle) {
         reach_address(reach, (uintptr_t)sy_handle_get_inline(cache, handle));
 }
 
-/* Searches memory of the program. Sanitizers are switched off here, since they may forbid to read
+/* Sanitizers are switched off where memory of the program is read, since they may forbid to read
  * some of it. */
-__attribute__((no_sanitize_address, no_sanitize_thread)) static void look_through(sy_reach *reach,
-                                                                                  uintptr_t start,
-                                                                                  uintptr_t end) {
+#define UNCHECKED __attribute__((no_sanitize_address, no_sanitize_thread))
+
+/* The handle that may lie at `start`. It is two words where words have 32 bits. */
+UNCHECKED static sy_handle handle_at(uintptr_t start, uintptr_t end) {
+    if (sizeof(uintptr_t) == sizeof(sy_handle)) return *(const volatile uintptr_t *)start;
+    if (end - start < sizeof(sy_handle)) return 0;
+    const volatile uint32_t *half = (const volatile uint32_t *)start;
+    const bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+    return (sy_handle)half[little] << 32 | half[!little];
+}
+
+/* Searches memory of the program. */
+UNCHECKED static void look_through(sy_reach *reach, uintptr_t start, uintptr_t end) {
     start = sy_round_up(start, sizeof(uintptr_t));
     for (; start + sizeof(uintptr_t) <= end; start += sizeof(uintptr_t)) {
         uintptr_t word = *(const volatile uintptr_t *)start;
         bool may_be = (word >= reach->low && word < reach->high) || sy_guard_owns(word);
         if (may_be) reach_address(reach, word);
-        if ((uint32_t)word < reach->ordinals) reach_handle(reach, word);
+        sy_handle handle = handle_at(start, end);
+        if ((uint32_t)handle < reach->ordinals) reach_handle(reach, handle);
     }
 }
 
@@ -247,7 +258,7 @@ static bool is_root(const sy_cache *cache, const sy_slab *slab, uint32_t index) 
 static void look_at_slots(sy_reach *reach, const sy_slab *slab, uintptr_t start, uintptr_t end) {
     const sy_cache *cache = slab->owner;
     size_t bytes = cache->layout.slot;
-    uint64_t index = start > slab->first ? (start - slab->first) / bytes : 0;
+    size_t index = start > slab->first ? (start - slab->first) / bytes : 0;
     for (; index < slab->slots && slab->first + index * bytes < end; index++) {
         uintptr_t slot = slab->first + index * bytes, slot_end = slot + bytes;
         if (!is_root(cache, slab, (uint32_t)index)) continue;

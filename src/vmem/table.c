@@ -39,7 +39,7 @@ static sy_boundary **bucket_at(sy_vmem *arena, size_t index) {
 
 static sy_boundary **bucket_of(sy_vmem *arena, uintptr_t value) {
     unsigned digits = sy_highest_bit(arena->buckets);
-    size_t index = hash_of(arena, value) & sy_low_bits(digits + 1);
+    size_t index = (size_t)(hash_of(arena, value) & sy_low_bits(digits + 1));
     if (index >= arena->buckets) index -= (size_t)1 << digits;
     return bucket_at(arena, index);
 }

@@ -233,7 +233,7 @@ static unsigned char *wrong_address(model *m, size_t sort, size_t which) {
     case 1: return m->live_count ? m->live[which % m->live_count] + 1 + which % m->slot / 2 : NULL;
     case 2: return other->live_count ? other->live[which % other->live_count] : NULL;
     case 3: return freed && !is_live(m, freed) ? freed : NULL;
-    default: return (unsigned char *)(which * UINT64_C(0x9e3779b97f4a7c15) | 1);
+    default: return (unsigned char *)(uintptr_t)(which * UINT64_C(0x9e3779b97f4a7c15) | 1);
     }
 }
 

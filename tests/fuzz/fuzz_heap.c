@@ -143,7 +143,7 @@ static void take_absurd(uint8_t choice, size_t some) {
     case 1: object = sy_calloc(SIZE_MAX / 2 - some, 3); break;
     case 2: object = sy_calloc(SIZE_MAX / 4, 4); break;
     case 3: object = sy_aligned_alloc(16, SIZE_MAX / 2 + some); break;
-    case 4: object = sy_aligned_alloc((size_t)1 << 63, 1 + some); break;
+    case 4: object = sy_aligned_alloc(SIZE_MAX / 2 + 1, 1 + some); break;
     default:
         object = sy_aligned_alloc((size_t)3 << some % 8, some);
         expected = EINVAL;

@@ -74,7 +74,7 @@ static struct model {
 } model;
 
 /* All of the source arena; no span of the arena's own lies there. */
-static const segment SOURCE = {(uintptr_t)1 << 62, (size_t)1 << 20};
+static const segment SOURCE = {UINTPTR_MAX / 4 + 1, (size_t)1 << 20};
 
 static uint64_t next_random(void) {
     uint64_t bits = model.random += UINT64_C(0x9e3779b97f4a7c15);

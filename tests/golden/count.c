@@ -5,11 +5,18 @@
  *
  * The count includes the instructions that send the signals and call the path. They are the same
  * in each run, so the count of an empty path (one return) or of fewer iterations is subtracted.
+ *
+ * Under an emulator, nothing can be traced. There `count PATH EMPTY ITERATIONS` runs one path, with
+ * calls of golden_mark in place of the signals, and tests/golden/check.sh counts what the emulator
+ * says that it has executed. `count --list` prints the address of golden_mark, and the kinds and
+ * names of all paths.
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/types.h>
 #include <sys/wait.h>
@@ -36,16 +43,21 @@ void *golden_miss(void *where) {
     abort();
 }
 
-static void mark(void) { raise(SIGSTOP); }
+void golden_mark(void);
+__asm__(".pushsection .text\n"
+        ".globl golden_mark\n"
+        "golden_mark: ret\n"
+        ".popsection\n");
+static void signal_parent(void) { raise(SIGSTOP); }
 
-/* Runs the path in the child, between two marks. */
-static _Noreturn void run(const golden_path *path, int empty, size_t iterations) {
+/* Runs the path between two marks. */
+static _Noreturn void run(const golden_path *path, int empty, size_t iterations,
+                          void (*volatile mark)(void)) {
     void *where = path->prepare();
     void *object = path->object == NULL ? NULL : path->object(where);
     call_alloc = empty ? empty_alloc : path->alloc;
     call_release = empty ? empty_release : path->release;
     call_loop = path->loop;
-    ptrace(PTRACE_TRACEME, 0, NULL, NULL);
     mark();
     if (path->loop != NULL)
         call_loop(where, iterations);
@@ -78,7 +90,10 @@ static long steps_of(const golden_path *path, int empty, size_t iterations) {
     fflush(stdout);
     pid_t child = fork();
     if (child < 0) fail("count: fork");
-    if (child == 0) run(path, empty, iterations);
+    if (child == 0) {
+        ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+        run(path, empty, iterations, signal_parent);
+    }
     if (stop_of(child) != SIGSTOP) fail("count: unexpected signal");
     long steps = 0;
     int stopped_by;
@@ -110,7 +125,25 @@ static void count(const golden_path *path) {
         printf("%s %.3f\n", path->name, (double)steps / (double)iterations);
 }
 
-int main(void) {
+/* For an emulator. */
+static int list_paths(void) {
+    printf("mark %zx\n", (size_t)(uintptr_t)golden_mark);
+    for (size_t i = 0; i < golden_path_count; i++)
+        printf("%s %s\n", golden_paths[i].loop ? "loop" : "call", golden_paths[i].name);
+    return 0;
+}
+
+static int run_named(const char *name, int empty, size_t iterations) {
+    for (size_t i = 0; i < golden_path_count; i++)
+        if (strcmp(golden_paths[i].name, name) == 0)
+            run(&golden_paths[i], empty, iterations, golden_mark);
+    return 2;
+}
+
+int main(int count_of, char **words) {
+    if (count_of == 2 && strcmp(words[1], "--list") == 0) return list_paths();
+    if (count_of == 4)
+        return run_named(words[1], atoi(words[2]), strtoul(words[3], NULL, 10)); /* NOLINT */
     for (size_t i = 0; i < golden_path_count; i++) count(&golden_paths[i]);
     return 0;
 }

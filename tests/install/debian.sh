@@ -1,5 +1,5 @@
 # Functions for scripts that need Debian's packages for another processor, or sources of Debian's
-# packages: tests/install/aarch64.sh and tests/install/musl.sh source this file. They use apt-get
+# packages: tests/install/emulated.sh and tests/install/musl.sh source this file. They use apt-get
 # with lists and a cache in a folder of their own, and install nothing.
 #
 # The caller sets: folder   where the lists and the downloaded files go, in its folder apt
@@ -17,7 +17,8 @@ apt_get() {
         -o APT::Sandbox::User="$(id -un)" -o Debug::NoLocking=1 "$@"
 }
 
-# Makes the folder and fetches the lists. Fails where apt-get does not use Debian's packages.
+# prepare_apt [RELEASE]: makes the folder and fetches the lists; with a release, that one's in place of
+# the system's. Fails where apt-get does not use Debian's packages.
 prepare_apt() {
     local debian
     command -v apt-get >/dev/null || return 1
@@ -27,8 +28,12 @@ prepare_apt() {
     [ -n "$debian" ] || return 1
     mkdir -p "$folder"/apt/{lists,archives}/partial
     : >"$folder/apt/status"
-    { cat /etc/apt/sources.list 2>/dev/null || true; } >"$folder/apt/sources.list"
-    printf '%s\n' "deb-src $debian $release main" "deb $debian $release-backports main" \
-        >>"$folder/apt/sources.list"
+    if [ "${1:-$release}" = "$release" ]; then
+        { cat /etc/apt/sources.list 2>/dev/null || true; } >"$folder/apt/sources.list"
+        printf '%s\n' "deb-src $debian $release main" "deb $debian $release-backports main" \
+            >>"$folder/apt/sources.list"
+    else
+        echo "deb $debian $1 main" >"$folder/apt/sources.list"
+    fi
     apt_get update || true # some of these may not be there; the other lists are
 }

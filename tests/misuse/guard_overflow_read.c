@@ -23,5 +23,5 @@ int main(void) {
     sy_set_options("guard=all");
     sy_cache *cache = cache_of("order", 64, 0);
     char *object = placed(cache, true);
-    follow(object + 60);
+    follow(object + 64 - sizeof(void *) / 2);
 }

@@ -111,8 +111,9 @@ static void run_threads(const stress_run *run) {
     pthread_t threads[THREADS];
     double end = stress_now() + run->seconds;
     for (uintptr_t i = 0; i < THREADS; i++)
-        stress_expect(pthread_create(&threads[i], NULL, work, (void *)(run->seed * 64 + i)) == 0,
-                      "a thread starts");
+        stress_expect(
+            pthread_create(&threads[i], NULL, work, (void *)(uintptr_t)(run->seed * 64 + i)) == 0,
+            "a thread starts");
     while (stress_now() < end) {
         verify();
         if (!SANITIZED) fork_once(); /* threads in the midst of anything confuse their books */

@@ -63,7 +63,7 @@ static inline uint64_t next_random(uint64_t *state) {
 /* Puts `count` pointers in a random order. */
 static inline void shuffle(void **pointers, size_t count, uint64_t *state) {
     for (size_t i = count; i > 1; i--) {
-        size_t j = next_random(state) % i;
+        size_t j = (size_t)(next_random(state) % i);
         void *pointer = pointers[i - 1];
         pointers[i - 1] = pointers[j];
         pointers[j] = pointer;

@@ -1,7 +1,7 @@
 /*
- * emulated.h: whether the test runs under qemu's user mode (tests/install/aarch64.sh). The emulator
- * passes most system calls on, but answers some of them differently from a kernel. A test that
- * needs such a call is skipped there. A comment says what the emulator does differently.
+ * emulated.h: whether the test runs under qemu's user mode (tests/install/emulated.sh). The
+ * emulator passes most system calls on, but answers some of them differently from a kernel. A test
+ * that needs such a call is skipped there. A comment says what the emulator does differently.
  *
  * There the child of a fork must not start a thread, if the parent has others. qemu has a lock that
  * each thread takes while it starts or ends a thread (clone_lock in linux-user/syscall.c), and does

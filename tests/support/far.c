@@ -4,4 +4,4 @@
  */
 #include "chunk/map.h"
 
-__attribute__((constructor)) static void place_far(void) { sy_map_place((uintptr_t)1 << 40); }
+__attribute__((constructor)) static void place_far(void) { sy_map_place(SY_ADDRESS_MAX / 128 + 1); }

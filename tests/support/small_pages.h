@@ -4,8 +4,8 @@
 #ifndef SLABYARD_TESTS_SMALL_PAGES_H
 #define SLABYARD_TESTS_SMALL_PAGES_H
 
+#include <inttypes.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -21,7 +21,8 @@ static inline bool keeps_small_pages(const void *address) {
     bool inside = false, advised = false;
     must(maps != NULL);
     while (fgets(line, sizeof line, maps)) {
-        if (sscanf(line, "%lx-%lx ", &start, &end) == 2) inside = start <= at && at < end;
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &start, &end) == 2)
+            inside = start <= at && at < end;
         if (inside && strncmp(line, "VmFlags:", 8) == 0) advised = strstr(line, " nh") != NULL;
     }
     fclose(maps);

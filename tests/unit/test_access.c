@@ -57,13 +57,13 @@ static void another_pointer_is_not(void **state) {
     assert_int_equal(kind_of(0, false, 0), 0);
     assert_int_equal(kind_of(SY_PATTERN_FREE + FAR, false, 0), 0);
     assert_int_equal(kind_of(SY_PATTERN_FREE - FAR, false, 0), 0);
-    assert_int_equal(kind_of((uint32_t)SY_PATTERN_FREE, false, 0), 0);
+    if (UINTPTR_MAX > UINT32_MAX) assert_int_equal(kind_of((uint32_t)SY_PATTERN_FREE, false, 0), 0);
 }
 
 /* A register may hold the pattern although the access does not use that register. */
 static void an_address_that_is_known_has_to_be_near(void **state) {
     (void)state;
-    const uint64_t untagged = UINT64_MAX >> 8;
+    const uintptr_t untagged = UINTPTR_MAX >> (UINTPTR_MAX > UINT32_MAX ? 8 : 0);
     assert_int_equal(kind_of(SY_PATTERN_FREE, true, 16), 0);
     assert_int_equal(kind_of(SY_PATTERN_FREE, true, SY_PATTERN_FREE + MEMBER),
                      SY_FAULT_FREED_POINTER);

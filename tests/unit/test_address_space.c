@@ -274,7 +274,7 @@ static void chunks_without_runs_make_room_for_tables(void **state) {
  * library. With vm.overcommit_memory=1 the system refuses nothing, and the test is skipped. */
 static void ask_for_too_much(void *arg) {
     (void)arg;
-    const size_t huge = (size_t)1 << 45;
+    const size_t huge = PTRDIFF_MAX / 4 * 3;
     void *of_system = malloc(huge);
     if (of_system) return;
     errno = 0;

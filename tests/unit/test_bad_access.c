@@ -130,8 +130,17 @@ static void a_signal_that_is_sent_ends_the_process_unexplained(void **state) {
 
 /* ---- with an earlier handler ---- */
 
+/* What the kernel tells of the address of an access. */
+static uintptr_t told_of(const char *address) {
+#if defined(__s390x__) /* only the page */
+    return (uintptr_t)address & -(uintptr_t)4096;
+#else
+    return (uintptr_t)address;
+#endif
+}
+
 static void check_and_exit(int signal_number) {
-    must(signal_number == SIGSEGV && explained == 1 && explained_at == (uintptr_t)shut + 5);
+    must(signal_number == SIGSEGV && explained == 1 && explained_at == told_of(shut + 5));
     _exit(HANDLED);
 }
 
@@ -150,7 +159,8 @@ static void the_handler_there_was_is_called_after(void **state) {
 }
 
 static void check_info(int signal_number, siginfo_t *info, void *context) {
-    must(signal_number == SIGSEGV && info->si_addr == shut + 7 && context && explained == 1);
+    must(signal_number == SIGSEGV && (uintptr_t)info->si_addr == told_of(shut + 7) && context &&
+         explained == 1);
     sigset_t blocked;
     must(pthread_sigmask(SIG_SETMASK, NULL, &blocked) == 0);
     must(sigismember(&blocked, SIGUSR1) == 1 && sigismember(&blocked, SIGSEGV) == 1);
@@ -352,6 +362,7 @@ static void follow_no_address(void *arg) {
 
 static void a_register_has_what_was_followed(void **state) {
     (void)state;
+    if (!sy_os_register_name(0)[0]) skip(); /* the library knows no registers of the processor */
     int status = in_child(follow_no_address, NULL);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == TOLD);
 }

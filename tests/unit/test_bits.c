@@ -14,7 +14,7 @@
 static void powers_of_two_are_told_from_the_rest(void **state) {
     (void)state;
     assert_false(sy_is_power_of_two(0));
-    for (unsigned bit = 0; bit < 64; bit++) {
+    for (unsigned bit = 0; bit < 8 * sizeof(size_t); bit++) {
         assert_true(sy_is_power_of_two((size_t)1 << bit));
         if (bit > 0) assert_false(sy_is_power_of_two(((size_t)1 << bit) + 1));
         if (bit > 1) assert_false(sy_is_power_of_two(((size_t)1 << bit) - 1));

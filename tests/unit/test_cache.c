@@ -93,7 +93,7 @@ static void create_refuses_aligns_not_a_power_of_two(void **state) {
 static void create_refuses_aligns_above_2_mib(void **state) {
     (void)state;
     refused((sy_cache_config){.size = 8, .align = 4 << 20}, EINVAL);
-    refused((sy_cache_config){.size = 8, .align = (size_t)1 << 63}, EINVAL);
+    refused((sy_cache_config){.size = 8, .align = SIZE_MAX / 2 + 1}, EINVAL);
 }
 
 static void create_refuses_unknown_flags(void **state) {
@@ -120,7 +120,7 @@ static void create_refuses_an_exact_limit_without_limit(void **state) {
 
 static void sizes_that_nothing_can_hold_fail_at_alloc(void **state) {
     (void)state;
-    static const size_t sizes[] = {SIZE_MAX / 2, SIZE_MAX / 4, (size_t)1 << 47};
+    static const size_t sizes[] = {SIZE_MAX / 2, SIZE_MAX / 2 - 4096, SIZE_MAX / 2 - 65534};
     for (int i = 0; i < 3; i++) {
         sy_cache *cache = make((sy_cache_config){.size = sizes[i]});
         errno = 0;
@@ -947,14 +947,14 @@ static void try_free_refuses_everything_else(void **state) {
                          (void *)(uintptr_t)try_free_refuses_everything_else,
                          (void *)1,
                          (void *)UINTPTR_MAX,
-                         (void *)((uintptr_t)1 << 47),
-                         (void *)((uintptr_t)object | (uintptr_t)1 << 47),
-                         (void *)((uintptr_t)object | (uintptr_t)1 << 63)};
+                         (void *)(UINTPTR_MAX / 131072 + 1),
+                         (void *)((uintptr_t)object ^ (UINTPTR_MAX / 131072 + 1)),
+                         (void *)((uintptr_t)object ^ (UINTPTR_MAX / 2 + 1))};
         for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
             assert_false(sy_cache_try_free(cache, wrong[i]));
         uint64_t random = 10;
         for (int i = 0; i < 20000; i++)
-            assert_false(sy_cache_try_free(cache, (void *)next_random(&random)));
+            assert_false(sy_cache_try_free(cache, (void *)(uintptr_t)next_random(&random)));
         assert_int_equal(sy_cache_in_use(cache), 1);
         assert_true(sy_cache_try_free(cache, object));
         assert_false(sy_cache_try_free(cache, object));

@@ -92,15 +92,16 @@ static void sizes_round_up_to_units(void **state) {
 
 static void more_than_there_is_is_refused(void **state) {
     (void)state;
-    const size_t addresses = (size_t)1 << SY_ADDRESS_BITS;
-    const size_t sizes[] = {SIZE_MAX, SIZE_MAX / 2, addresses, addresses / 2 + 1};
+    const size_t sizes[] = {SIZE_MAX, SIZE_MAX / 2 + 1, SY_ADDRESS_MAX, SY_RUN_BYTES_MAX + 1};
     bool clean;
     for (int i = 0; i < 4; i++) {
         errno = 0;
         assert_null(sy_run_take(&sy_memory_main, sizes[i], UNIT, 0, &clean));
         assert_int_equal(errno, ENOMEM);
         errno = 0;
-        assert_null(sy_run_take(&sy_memory_main, 1, (size_t)1 << (47 + i), 0, &clean));
+        assert_null(sy_run_take(&sy_memory_main, 1,
+                                (SY_ADDRESS_MAX / 2 + 1) << (SY_ADDRESS_BITS == 32 ? 0 : i), 0,
+                                &clean));
         assert_int_equal(errno, ENOMEM);
     }
     sound();
@@ -238,7 +239,7 @@ static void a_span_grows_and_shrinks_in_place(void **state) {
     assert_ptr_not_equal(sy_slab_at(start + 2 * UNIT), run);
     assert_false(sy_run_resize(run, 0));
     assert_false(sy_run_resize(run, 64 * UNIT));
-    assert_false(sy_run_resize(run, (size_t)1 << 45));
+    assert_false(sy_run_resize(run, SY_ADDRESS_MAX / 4));
     assert_int_equal(run->bytes, 2 * UNIT);
     sy_run_give(run);
     sound();

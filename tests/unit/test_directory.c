@@ -32,7 +32,9 @@
 
 enum { GROUP = 64, CACHE_NUMBER = 5 };
 
-static const uint64_t SMALLEST = 1 << 20; /* ordinals of the smallest directory */
+/* Ordinals of the smallest directory, and of the largest. */
+static const uint64_t SMALLEST = 1 << 20, MOST = UINT64_C(1)
+                                                 << (UINTPTR_MAX > UINT32_MAX ? 32 : 24);
 
 static void passes_in_child(void (*body)(void *arg)) { assert_int_equal(in_child(body, NULL), 0); }
 
@@ -70,7 +72,7 @@ static void starting_again_changes_nothing(void *arg) {
     size_t reserved = sy_fake_reserved();
     must(sy_directory_start() == 0);
     must(sy_directory_words() == words && sy_fake_reserved() == reserved);
-    must(room() == UINT64_C(1) << 32 && sy_ordinals_limit() <= room());
+    must(room() == MOST && sy_ordinals_limit() <= room());
 }
 
 static void a_directory_starts_once(void **state) {
@@ -308,12 +310,15 @@ static void a_small_directory_is_used_to_its_end(void **state) {
     passes_in_child(use_up_a_small_directory);
 }
 
+enum { LITTLE = UINTPTR_MAX > UINT32_MAX ? 1 << 30 : 1 << 27 };
+
 static void have_little_address_space(void *arg) {
     (void)arg;
     must(sy_start() == 0);
-    sy_fake_fail_above(SY_FAKE_RESERVE, (size_t)1 << 30);
+    sy_fake_fail_above(SY_FAKE_RESERVE, LITTLE);
     must(sy_directory_start() == 0);
-    must(room() == UINT64_C(1) << 23); /* an eighth of what could be reserved */
+    /* An eighth of what could be reserved. */
+    must(room() == LITTLE / 128);
 }
 
 static void where_space_is_short_a_directory_leaves_some(void **state) {

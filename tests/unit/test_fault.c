@@ -137,7 +137,7 @@ static void the_heap_tells_each_kind(void **state) {
     sy_free(large);
     sy_free(large);
     expect(SY_FAULT_DOUBLE_FREE, large, "heap", 0, NULL);
-    sy_free((void *)((uintptr_t)object | (uintptr_t)1 << 63));
+    sy_free((void *)((uintptr_t)object ^ (UINTPTR_MAX / 2 + 1)));
     assert_int_equal(fault_count, 1);
     fault_count = 0;
     end(cache, 1);
@@ -166,7 +166,7 @@ static void a_sized_free_of_what_is_not_the_heaps_is_told_at_once(void **state) 
 /* An address beyond the address space, whose lower bits are those of an object. */
 static void an_address_beyond_all_is_not_taken_for_the_one_within(void **state) {
     (void)state;
-    void *object = sy_malloc(100), *beyond = (void *)((uintptr_t)object | (uintptr_t)1 << 63);
+    void *object = sy_malloc(100), *beyond = (void *)((uintptr_t)object ^ (UINTPTR_MAX / 2 + 1));
     sy_free(beyond);
     expect(SY_FAULT_FOREIGN_POINTER, beyond, "heap", 0, NULL);
     sy_free(object);

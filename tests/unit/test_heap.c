@@ -161,9 +161,9 @@ static void large_spans_up_to_a_gibibyte(void **state) {
 
 static void sizes_that_nothing_can_hold_are_refused(void **state) {
     (void)state;
-    static const size_t sizes[] = {SIZE_MAX,       SIZE_MAX - 1,     SIZE_MAX - 65535,
-                                   SIZE_MAX / 2,   SIZE_MAX / 2 + 1, (size_t)1 << 47,
-                                   (size_t)1 << 48};
+    static const size_t sizes[] = {SIZE_MAX,        SIZE_MAX - 1,     SIZE_MAX - 65535,
+                                   SIZE_MAX / 2,    SIZE_MAX / 2 + 1, SIZE_MAX / 8 * 5,
+                                   SIZE_MAX / 4 * 3};
     void *object = get(100);
     for (int i = 0; i < 7; i++) {
         errno = 0;
@@ -215,7 +215,7 @@ static void other_alignments_are_refused(void **state) {
         assert_int_equal(errno, EINVAL);
     }
     errno = 0;
-    assert_null(sy_aligned_alloc((size_t)1 << 63, 64));
+    assert_null(sy_aligned_alloc(SIZE_MAX / 2 + 1, 64));
     assert_int_equal(errno, ENOMEM);
 }
 
@@ -241,9 +241,10 @@ static void calloc_zeroes_what_was_used_before(void **state) {
 
 static void calloc_refuses_products_that_overflow(void **state) {
     (void)state;
-    static const size_t pairs[][2] = {{SIZE_MAX, 2},         {2, SIZE_MAX},
-                                      {SIZE_MAX / 2 + 1, 2}, {(size_t)1 << 32, (size_t)1 << 32},
-                                      {SIZE_MAX, SIZE_MAX},  {SIZE_MAX / 16 + 2, 16}};
+    enum { ROOT_BITS = 4 * sizeof(size_t) };
+    const size_t ROOT = (size_t)1 << ROOT_BITS;
+    const size_t pairs[][2] = {{SIZE_MAX, 2}, {2, SIZE_MAX},        {SIZE_MAX / 2 + 1, 2},
+                               {ROOT, ROOT},  {SIZE_MAX, SIZE_MAX}, {SIZE_MAX / 16 + 2, 16}};
     for (int i = 0; i < 6; i++) {
         errno = 0;
         assert_null(sy_calloc(pairs[i][0], pairs[i][1]));

@@ -17,6 +17,7 @@
 #include "os/fake.h"
 #include "os/os.h"
 #include "support/child.h"
+#include "support/wide.h"
 
 static const size_t MIB = 1 << 20;
 
@@ -110,7 +111,7 @@ static void a_span_grows_into_its_own_space(void **state) {
     assert_int_equal(used(), 28 * MIB);
     assert_int_equal(behind->start, span->start + 8 * MIB);
     assert_false(sy_run_resize(span, 8 * MIB + 1));
-    assert_false(sy_run_resize(span, (size_t)1 << 50));
+    assert_false(sy_run_resize(span, SIZE_MAX / 4 * 3));
     sy_run_give(behind);
     sy_large_trim(&sy_memory_main);
     assert_true(sy_run_resize(span, 8 * MIB + 1));
@@ -237,6 +238,7 @@ static void what_is_kept_is_bounded(void **state) {
 
 static void a_few_spans_are_kept(void **state) {
     (void)state;
+    needs_wide_addresses();
     enum { SPANS = 40, KEPT = 32 };
     bool clean;
     sy_slab *spans[SPANS];
@@ -358,6 +360,7 @@ static void what_is_too_much_of_a_piece_goes(void **state) {
 /* With more memory in use the pieces are longer, so that there are not too many mappings. */
 static void pieces_grow_with_what_is_in_use(void **state) {
     (void)state;
+    needs_wide_addresses();
     const size_t kib = 1024;
     bool clean;
     if (!sy_os_can_move()) skip();

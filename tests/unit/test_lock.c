@@ -249,7 +249,11 @@ static void go_on_in_child(void) {
 /* Runs `body` in a child, without the library's hooks for fork. */
 static int in_bare_child(void (*body)(void)) {
     int status = -1;
+#if defined(__s390x__) /* the stack comes first */
+    pid_t pid = (pid_t)syscall(SYS_clone, NULL, (long)SIGCHLD, NULL, NULL, NULL);
+#else
     pid_t pid = (pid_t)syscall(SYS_clone, (long)SIGCHLD, NULL, NULL, NULL, NULL);
+#endif
     if (pid == 0) {
         body();
         _exit(0);

@@ -15,6 +15,8 @@
 #include "os/fake.h"
 #include "support/child.h"
 
+#if UINTPTR_MAX > UINT32_MAX
+
 static const uintptr_t TOP = (uintptr_t)1 << SY_ADDRESS_BITS;
 static const uintptr_t LEAF = (uintptr_t)1 << SY_LEAF_SHIFT;
 static const uintptr_t GIB = (uintptr_t)1 << 30;
@@ -207,8 +209,46 @@ static void addresses_outside_the_space_have_no_owner_and_no_class(void **state)
     assert_int_equal(in_child(look_outside, NULL), 0);
 }
 
+#else
+
+/* Where addresses have 32 bits, the window covers all of them, wherever the first memory is. */
+static void look_at_all(void *near) {
+    static int owner;
+    const uintptr_t chunk = SY_CHUNK_BYTES, starts[] = {0, chunk, UINT32_C(1) << 31, 0 - 3 * chunk};
+    unsigned class_number;
+    sy_map_place((uintptr_t)near);
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
+        uintptr_t start = starts[i], end = start + 2 * chunk;
+        must(sy_map_cover(start, 2 * chunk) == 0);
+        must(sy_class_near(start, &class_number) && class_number == 0);
+        sy_map_set_owner(start, 2 * chunk, &owner);
+        must(sy_owner_at(start) == &owner && sy_owner_at(end - 1) == &owner);
+        must(sy_owner_at(end) == NULL && sy_owner_at(start - 1) == NULL);
+        sy_map_set_owner(start, 2 * chunk, NULL);
+        must(sy_owner_at(start) == NULL && sy_owner_at(end - 1) == NULL);
+        sy_map_set_class(start + chunk - SY_UNIT_BYTES, 2, 255);
+        must(sy_class_at(start + chunk - 1) == 255 && sy_class_at(start + chunk) == 255);
+        must(sy_class_at(start + chunk - SY_UNIT_BYTES - 1) == 0);
+        must(sy_class_at(start + chunk + SY_UNIT_BYTES) == 0);
+        sy_map_set_class(start + chunk - SY_UNIT_BYTES, 2, 0);
+    }
+    must(sy_owner_at(UINTPTR_MAX) == NULL && sy_class_at(UINTPTR_MAX) == 0);
+    must(sy_fake_reserved() == 0);
+}
+
+static void the_window_covers_all_addresses(void **state) {
+    (void)state;
+    const uintptr_t places[] = {0, SY_CHUNK_BYTES, UINT32_C(3) << 30};
+    for (int i = 0; i < 3; i++) assert_int_equal(in_child(look_at_all, (void *)places[i]), 0);
+}
+
+#endif
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+#if UINTPTR_MAX == UINT32_MAX
+        cmocka_unit_test(the_window_covers_all_addresses),
+#else
         cmocka_unit_test(lookups_before_the_start_find_nothing),
         cmocka_unit_test(a_leaf_that_is_not_to_be_had_is_asked_for_again),
         cmocka_unit_test(of_two_that_make_a_leaf_one_stays),
@@ -216,6 +256,7 @@ int main(void) {
         cmocka_unit_test(near_the_first_memory_there_are_no_leaves),
         cmocka_unit_test(a_programs_own_memory_does_not_place_the_window),
         cmocka_unit_test(addresses_outside_the_space_have_no_owner_and_no_class),
+#endif
     };
     return cmocka_run_group_tests_name("map", tests, NULL, NULL);
 }

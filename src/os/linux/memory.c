@@ -122,7 +122,7 @@ static void unlock_reservation(void *start, size_t bytes) {
 
 /* A mapping with nothing behind it for some GiB. It can be lengthened there, whatever the number of
  * mappings. It is readable and writable, so to commit a part of it splits nothing. */
-static const size_t SPARE_BELOW = (size_t)32 << 30; /* the first reservation */
+static const size_t SPARE_BELOW = SY_ADDRESS_SPACE(32768, 256) << 20; /* the first reservation */
 
 static _Atomic(char *) spare_end; /* NULL: it was not made yet */
 
@@ -267,7 +267,8 @@ bool sy_linux_is_readable(uintptr_t start, size_t bytes) {
 /* For Linux before 5.14: writes to each page without changing it, even if other threads write. */
 static void touch(unsigned char *start, size_t bytes) {
     size_t page = sy_os_page_size();
-    for (size_t at = 0; at < bytes; at += page) __atomic_fetch_or(&start[at], 0, __ATOMIC_RELAXED);
+    for (size_t at = 0; at < bytes; at += page)
+        __atomic_fetch_or((uint32_t *)(void *)&start[at], 0, __ATOMIC_RELAXED);
 }
 
 int sy_os_populate(void *start, size_t bytes) {
@@ -312,7 +313,7 @@ bool sy_os_can_move(void) {
 /* Whether a range that is mapped lies in one mapping. To lengthen it across nearly all of the
  * address space fails, and for a range of several mappings with an error of its own. */
 static bool is_one_mapping(char *start, size_t bytes) {
-    const size_t most = ((size_t)1 << 47) - ((size_t)1 << 20);
+    const size_t most = (SIZE_MAX >> (sizeof(size_t) == 8 ? 17 : 1)) - ((size_t)1 << 20);
     if (mremap(start, bytes, most, 0) == MAP_FAILED) return errno != EFAULT;
     munmap(start + bytes, most - bytes);
     return true;

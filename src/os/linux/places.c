@@ -84,8 +84,8 @@ static void take_path(reader *from, char *path) {
 
 /* 55d0a000-55d0c000 r-xp 00002000 fe:01 1234     /usr/bin/cat */
 static bool take_line(reader *from, mapping *into) {
-    into->start = number(from);
-    into->end = number(from);
+    into->start = (uintptr_t)number(from);
+    into->end = (uintptr_t)number(from);
     if (into->end == 0) return false;
     skip_word(from);
     into->offset = number(from);

@@ -21,6 +21,13 @@
 #    define WAIT_PRIVATE 128 /* FUTEX_WAIT_PRIVATE */
 #    define WAKE_PRIVATE 129 /* FUTEX_WAKE_PRIVATE */
 
+/* The system call that takes the C library's times. They may have 64 bits on a 32-bit processor. */
+#    ifdef SYS_futex_time64
+#        define TIMED_FUTEX (sizeof(time_t) > sizeof(long) ? SYS_futex_time64 : SYS_futex)
+#    else
+#        define TIMED_FUTEX SYS_futex
+#    endif
+
 static const uint64_t NS_PER_SECOND = 1000000000;
 
 /* The C library knows the thread's number, and makes the id of the thread's clock of it in the
@@ -46,7 +53,7 @@ void sy_os_wait(_Atomic uint32_t *word, uint32_t expected) {
 void sy_os_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t ns) {
     int saved = errno;
     const struct timespec time = {(time_t)(ns / NS_PER_SECOND), (long)(ns % NS_PER_SECOND)};
-    syscall(SYS_futex, word, WAIT_PRIVATE, expected, &time, NULL, 0);
+    syscall(TIMED_FUTEX, word, WAIT_PRIVATE, expected, &time, NULL, 0);
     errno = saved;
 }
 

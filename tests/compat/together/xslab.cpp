@@ -30,7 +30,7 @@ int with_xslab_in_cpp(void) {
     Node *node = new (xSlabAlloc(one)) Node{nullptr, nullptr, 42};
     Node *other = new (xSlabMtAlloc(all)) Node{node, nullptr, 43};
     int wrong = other->left->key != 42 || xSlabInUse(one) != 1;
-    wrong |= xSlabSlotSize(one) != 24 || xSlabMtSlotSize(all) != 32;
+    wrong |= xSlabSlotSize(one) < sizeof(Node) || xSlabMtSlotSize(all) % 16 != 0;
     xSlabFree(one, node);
     xSlabReset(one);
     xSlabMtFree(all, other);

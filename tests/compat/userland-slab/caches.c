@@ -121,7 +121,7 @@ static void objects_of_any_size(void) {
 /* The constructor is not called for an object that cannot be allocated. */
 static void no_memory_is_no_end(void) {
     struct Objs_cache cache;
-    EXPECT(objs_cache_init(&cache, SIZE_MAX / 4, construct));
+    EXPECT(objs_cache_init(&cache, SIZE_MAX / 2 - 65534, construct));
     constructed = 0;
     errno = 0;
     EXPECT(!objs_cache_alloc(&cache) && errno == ENOMEM);
