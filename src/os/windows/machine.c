@@ -59,15 +59,15 @@ size_t sy_os_memory_limit(void) {
 /* A limit of a job is one. */
 bool sy_os_space_is_limited(void) { return sy_os_memory_limit() != SIZE_MAX; }
 
-/* The private part is what anonymous memory is here, committed and perhaps not in RAM; the working
- * set is in RAM, and partly shared. The lesser of the two is the better estimate. */
+/* The private part is committed, and perhaps not in RAM; the working set is in RAM, and partly
+ * shared. The lesser of the two is the better estimate. */
 size_t sy_os_resident(void) {
-    PROCESS_MEMORY_COUNTERS_EX counts;
+    PROCESS_MEMORY_COUNTERS_EX counts = {.cb = sizeof counts};
     if (!K32GetProcessMemoryInfo(GetCurrentProcess(), (PROCESS_MEMORY_COUNTERS *)&counts,
                                  sizeof counts))
         return 0;
-    return counts.PrivateUsage < counts.WorkingSetSize ? counts.PrivateUsage
-                                                       : counts.WorkingSetSize;
+    bool told = counts.PrivateUsage != 0 && counts.PrivateUsage < counts.WorkingSetSize;
+    return told ? counts.PrivateUsage : counts.WorkingSetSize;
 }
 
 /* ---- time, random numbers ---- */

@@ -1,14 +1,16 @@
 /*
- * places.c: the part of os.h that says what lies at an address on Windows: the loader tells the
- * file, and the file's header and its COFF symbol table the rest. Compilers for Windows can also
- * put names into a file of their own (PDB), which is not read: then places have no functions. The
- * buffers are small and on the stack. If a file is malformed, the answer is missing or wrong.
+ * places.c: the part of os.h that says what lies at an address on Windows. The loader tells the
+ * file, the file's header where it would lie by preference, and the system's library for debuggers
+ * (dbghelp.dll, loaded when a report first needs it) the function. This library reads the symbols
+ * in the file, and the PDB file beside it that compilers for Windows make. It uses the process's
+ * heap. One thread at a time writes a report, so one thread at a time is in it.
  */
 #include "os/os.h"
 #include "os/windows/system.h"
 
 #if SY_PLATFORM_WINDOWS
 
+#    include <dbghelp.h>
 #    include <string.h>
 
 /* ---- the file ---- */
@@ -21,148 +23,89 @@ static HMODULE module_of(uintptr_t address) {
     return GetModuleHandleExA(how, (LPCSTR)address, &module) ? module : NULL;
 }
 
-static HANDLE open_module(HMODULE module, char *path) {
-    WCHAR wide[SY_OS_FILE_MAX];
+static const IMAGE_NT_HEADERS *header_of(HMODULE module) {
+    const IMAGE_DOS_HEADER *first = (const IMAGE_DOS_HEADER *)(const void *)module;
+    return (const IMAGE_NT_HEADERS *)(const void *)((const char *)first + first->e_lfanew);
+}
+
+static bool path_of(HMODULE module, WCHAR *wide, char *path) {
     path[0] = 0;
     DWORD length = GetModuleFileNameW(module, wide, SY_OS_FILE_MAX);
-    if (length == 0 || length == SY_OS_FILE_MAX) return NULL;
-    WideCharToMultiByte(CP_UTF8, 0, wide, -1, path, SY_OS_FILE_MAX, NULL, NULL);
-    HANDLE file = CreateFileW(wide, GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_DELETE, NULL,
-                              OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, NULL);
-    return file == INVALID_HANDLE_VALUE ? NULL : file;
+    if (length == 0 || length == SY_OS_FILE_MAX) return false;
+    return WideCharToMultiByte(CP_UTF8, 0, wide, -1, path, SY_OS_FILE_MAX, NULL, NULL) > 0;
 }
 
-/* Reads up to `bytes`; returns how many there were. */
-static size_t read_at(HANDLE file, uint64_t offset, void *into, size_t bytes) {
-    OVERLAPPED at = {.Offset = (DWORD)offset, .OffsetHigh = (DWORD)(offset >> 32)};
+/* Where the file would lie by preference, which tools count from. In memory the loader has put the
+ * real place there. 0: the file cannot be read. */
+static uint64_t preferred_base(HMODULE module, const WCHAR *path) {
+    IMAGE_NT_HEADERS header;
+    const IMAGE_DOS_HEADER *first = (const IMAGE_DOS_HEADER *)(const void *)module;
+    OVERLAPPED at = {.Offset = (DWORD)first->e_lfanew};
     DWORD got = 0;
-    return ReadFile(file, into, (DWORD)bytes, &got, &at) ? got : 0;
-}
-
-typedef struct image {
-    HANDLE file;
-    IMAGE_NT_HEADERS header; /* as in the file: in memory the loader changes its base */
-    uint64_t sections;       /* where their headers are in the file */
-} image;
-
-static bool read_header(image *of) {
-    IMAGE_DOS_HEADER first;
-    if (read_at(of->file, 0, &first, sizeof first) != sizeof first ||
-        first.e_magic != IMAGE_DOS_SIGNATURE)
-        return false;
-    uint64_t at = (uint64_t)first.e_lfanew;
-    of->sections = at + offsetof(IMAGE_NT_HEADERS, OptionalHeader);
-    if (read_at(of->file, at, &of->header, sizeof of->header) != sizeof of->header ||
-        of->header.Signature != IMAGE_NT_SIGNATURE)
-        return false;
-    of->sections += of->header.FileHeader.SizeOfOptionalHeader;
-    return true;
-}
-
-static bool read_section(const image *of, unsigned number, IMAGE_SECTION_HEADER *section) {
-    return read_at(of->file, of->sections + (uint64_t)number * sizeof *section, section,
-                   sizeof *section) == sizeof *section;
+    HANDLE file = CreateFileW(path, GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_DELETE, NULL,
+                              OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, NULL);
+    if (file == INVALID_HANDLE_VALUE) return 0;
+    bool read = ReadFile(file, &header, sizeof header, &got, &at) && got == sizeof header;
+    CloseHandle(file);
+    return read ? header.OptionalHeader.ImageBase : 0;
 }
 
 /* ---- symbols ---- */
 
-/* The section that a distance from the image's start is in; its number from 1 on, 0: none. */
-static unsigned find_section(const image *of, uint32_t distance, IMAGE_SECTION_HEADER *section) {
-    for (unsigned i = 0; i < of->header.FileHeader.NumberOfSections; i++)
-        if (read_section(of, i, section) &&
-            distance - section->VirtualAddress < section->Misc.VirtualSize)
-            return i + 1;
-    return 0;
+typedef BOOL WINAPI begin_session(HANDLE session, PCSTR path, BOOL all);
+typedef DWORD64 WINAPI load_symbols(HANDLE session, HANDLE file, PCSTR path, PCSTR name,
+                                    DWORD64 base, DWORD bytes, MODLOAD_DATA *data, DWORD how);
+typedef BOOL WINAPI find_name(HANDLE session, DWORD64 address, DWORD64 *behind, SYMBOL_INFO *into);
+
+static int
+    session; /* its address stands for a process, so that the program's sessions are others */
+
+static load_symbols *load_of_debuggers;
+static find_name *find_of_debuggers;
+
+static bool begin_symbols(void) {
+    static bool sought, begun;
+    if (sought) return begun;
+    sought = true;
+    void *debuggers = sy_os_load("dbghelp.dll");
+    if (!debuggers) return false;
+    begin_session *begin = (begin_session *)sy_os_symbol(debuggers, "SymInitialize");
+    load_of_debuggers = (load_symbols *)sy_os_symbol(debuggers, "SymLoadModuleEx");
+    find_of_debuggers = (find_name *)sy_os_symbol(debuggers, "SymFromAddr");
+    begun = begin && load_of_debuggers && find_of_debuggers && begin(&session, NULL, FALSE);
+    return begun;
 }
 
-static uint64_t strings_of(const image *of) {
-    const IMAGE_FILE_HEADER *header = &of->header.FileHeader;
-    return header->PointerToSymbolTable + (uint64_t)header->NumberOfSymbols * IMAGE_SIZEOF_SYMBOL;
-}
-
-/* A short name is in the symbol, and without an end if it has all 8 bytes; a long one among the
- * strings behind the symbols. */
-static void read_symbol_name(const image *of, const IMAGE_SYMBOL *symbol, char *name) {
-    size_t length = sizeof symbol->N.ShortName;
-    if (symbol->N.Name.Short != 0)
-        memcpy(name, symbol->N.ShortName, length);
-    else
-        length =
-            read_at(of->file, strings_of(of) + symbol->N.Name.Long, name, SY_OS_FUNCTION_MAX - 1);
+static void name_address(HMODULE module, const char *path, uintptr_t address, char *name,
+                         uint64_t *behind) {
+    union {
+        SYMBOL_INFO symbol;
+        char room[sizeof(SYMBOL_INFO) + SY_OS_FUNCTION_MAX];
+    } found = {.symbol = {.SizeOfStruct = sizeof(SYMBOL_INFO), .MaxNameLen = SY_OS_FUNCTION_MAX}};
+    DWORD64 distance = 0;
+    if (!begin_symbols()) return;
+    load_of_debuggers(&session, NULL, path, NULL, (DWORD64)(uintptr_t)module,
+                      header_of(module)->OptionalHeader.SizeOfImage, NULL, 0);
+    if (!find_of_debuggers(&session, address, &distance, &found.symbol)) return;
+    size_t length = strnlen(found.symbol.Name, SY_OS_FUNCTION_MAX - 1);
+    memcpy(name, found.symbol.Name, length);
     name[length] = 0;
-}
-
-/* Of sections and of files there are symbols too. */
-static bool names_place(const IMAGE_SYMBOL *symbol, unsigned section, uint32_t offset,
-                        bool functions) {
-    bool named = symbol->StorageClass == IMAGE_SYM_CLASS_EXTERNAL ||
-                 (symbol->StorageClass == IMAGE_SYM_CLASS_STATIC && !symbol->NumberOfAuxSymbols);
-    return named && symbol->SectionNumber == (SHORT)section && symbol->Value <= offset &&
-           (!functions || ISFCN(symbol->Type));
-}
-
-/* Finds the last symbol of the section at or below `offset`. Symbols are read some at a time. */
-static bool find_symbol(const image *of, unsigned section, uint32_t offset, bool functions,
-                        IMAGE_SYMBOL *found) {
-    enum { AT_ONCE = 64 };
-    unsigned char some[AT_ONCE * IMAGE_SIZEOF_SYMBOL];
-    const IMAGE_FILE_HEADER *header = &of->header.FileHeader;
-    uint32_t skip = 0; /* further records of a symbol */
-    bool any = false;
-    for (uint64_t first = 0; header->PointerToSymbolTable && first < header->NumberOfSymbols;
-         first += AT_ONCE) {
-        size_t got = read_at(of->file, header->PointerToSymbolTable + first * IMAGE_SIZEOF_SYMBOL,
-                             some, sizeof some) /
-                     IMAGE_SIZEOF_SYMBOL;
-        for (size_t i = 0; i < got && first + i < header->NumberOfSymbols; i++) {
-            IMAGE_SYMBOL here;
-            memcpy(&here, some + i * IMAGE_SIZEOF_SYMBOL, sizeof here);
-            if (skip > 0) {
-                skip--;
-                continue;
-            }
-            skip = here.NumberOfAuxSymbols;
-            if (!names_place(&here, section, offset, functions)) continue;
-            if (any && here.Value < found->Value) continue;
-            *found = here;
-            any = true;
-        }
-        if (got < AT_ONCE) break;
-    }
-    return any;
-}
-
-static void name_address(const image *of, uint32_t distance, bool functions, char *section_name,
-                         char *name, uint64_t *behind) {
-    IMAGE_SECTION_HEADER section;
-    IMAGE_SYMBOL symbol;
-    unsigned number = find_section(of, distance, &section);
-    if (!number) return;
-    if (section_name) {
-        memcpy(section_name, section.Name, sizeof section.Name);
-        section_name[sizeof section.Name] = 0;
-    }
-    uint32_t offset = distance - section.VirtualAddress;
-    if (!find_symbol(of, number, offset, functions, &symbol)) return;
-    *behind = offset - symbol.Value;
-    read_symbol_name(of, &symbol, name);
+    *behind = distance;
 }
 
 /* ---- code ---- */
 
 static bool locate(uintptr_t address, sy_os_place *place, bool alone) {
+    WCHAR wide[SY_OS_FILE_MAX];
     HMODULE module = module_of(address);
     if (!module) return false;
-    image here = {.file = open_module(module, place->file)};
-    uint32_t distance = (uint32_t)(address - (uintptr_t)module);
-    place->in_file = distance;
+    bool has_path = path_of(module, wide, place->file);
+    place->in_file = address - (uintptr_t)module;
     place->in_function = 0;
     place->function[0] = 0;
-    if (here.file && !alone && read_header(&here)) {
-        place->in_file = here.header.OptionalHeader.ImageBase + distance;
-        name_address(&here, distance, true, NULL, place->function, &place->in_function);
-    }
-    if (here.file) CloseHandle(here.file);
+    if (!has_path || alone) return true;
+    place->in_file += preferred_base(module, wide);
+    name_address(module, place->file, address, place->function, &place->in_function);
     return true;
 }
 
@@ -191,12 +134,16 @@ static bool is_on_own_stack(uintptr_t address) {
 }
 
 static void ask_program(HMODULE module, uintptr_t address, sy_os_data *data) {
-    image here = {.file = open_module(module, data->file)};
-    if (!here.file) return;
-    if (read_header(&here))
-        name_address(&here, (uint32_t)(address - (uintptr_t)module), false, data->section,
-                     data->name, &data->behind);
-    CloseHandle(here.file);
+    WCHAR wide[SY_OS_FILE_MAX];
+    const IMAGE_NT_HEADERS *header = header_of(module);
+    const IMAGE_SECTION_HEADER *section = IMAGE_FIRST_SECTION(header);
+    for (unsigned i = 0; i < header->FileHeader.NumberOfSections; i++) {
+        uintptr_t start = (uintptr_t)module + section[i].VirtualAddress;
+        if (address - start >= section[i].Misc.VirtualSize) continue;
+        memcpy(data->section, section[i].Name, sizeof section[i].Name);
+    }
+    if (path_of(module, wide, data->file))
+        name_address(module, data->file, address, data->name, &data->behind);
 }
 
 static sy_os_region region_of(const MEMORY_BASIC_INFORMATION *about) {
