@@ -1,6 +1,7 @@
 /*
  * posix.c: the functions of posix.h that are not inline. The tests of cmocka are linked with it as
- * compiled with WITH_CMOCKA.
+ * compiled with WITH_CMOCKA. Stress programs are linked with it as compiled with
+ * WITH_IMAGINED_CHILDREN: they fork among other things, and go on as if the child had ended well.
  */
 #include "posix.h"
 
@@ -10,6 +11,13 @@
 
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
+
+/* Text is written as it is: tests compare what programs have written. */
+__attribute__((constructor)) static void write_as_it_is(void) {
+    _set_fmode(_O_BINARY);
+    _setmode(STDOUT_FILENO, _O_BINARY);
+    _setmode(STDERR_FILENO, _O_BINARY);
+}
 
 #ifdef WITH_CMOCKA
 #    include <setjmp.h>
@@ -35,6 +43,27 @@ _Noreturn void posix_lacks(const char *function) {
 _Noreturn void posix_lacks(const char *function) {
     fprintf(stderr, "skipped: Windows has no %s\n", function);
     exit(77);
+}
+
+#endif
+
+#ifdef WITH_IMAGINED_CHILDREN
+
+pid_t fork(void) { return (pid_t)GetCurrentProcessId(); }
+
+pid_t waitpid(pid_t pid, int *status, int how) {
+    (void)how;
+    *status = 0;
+    return pid;
+}
+
+#else
+
+pid_t fork(void) { posix_lacks("fork"); }
+
+pid_t waitpid(pid_t pid, int *status, int how) {
+    (void)pid, (void)status, (void)how;
+    posix_lacks("fork");
 }
 
 #endif

@@ -12,6 +12,7 @@
 
 #include <fcntl.h>
 #include <io.h>
+#include <process.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
@@ -41,10 +42,10 @@ _Noreturn void posix_lacks(const char *function);
 #define WIFSIGNALED(status) ((status) != 0)
 #define WTERMSIG(status)    (status)
 
-POSIX_LACKS(pid_t, fork, void)
+pid_t fork(void);
+pid_t waitpid(pid_t pid, int *status, int how);
 POSIX_LACKS(pid_t, vfork, void)
 POSIX_LACKS(pid_t, wait, int *status)
-POSIX_LACKS(pid_t, waitpid, pid_t pid, int *status, int how)
 POSIX_LACKS(int, kill, pid_t pid, int signal)
 
 /* A test that hangs is ended by ctest. */

@@ -10,6 +10,9 @@ set(here ${CMAKE_CURRENT_LIST_DIR})
 set_source_files_properties(${here}/posix.c PROPERTIES COMPILE_OPTIONS -w)
 add_library(test_posix OBJECT ${here}/posix.c)
 target_link_libraries(test_posix PRIVATE slabyard_house)
+add_library(test_posix_stress OBJECT ${here}/posix.c)
+target_compile_definitions(test_posix_stress PRIVATE WITH_IMAGINED_CHILDREN)
+target_link_libraries(test_posix_stress PRIVATE slabyard_house)
 
 if(SLABYARD_CMOCKA)
     add_library(cmocka STATIC ${SLABYARD_CMOCKA}/src/cmocka.c)
@@ -47,8 +50,10 @@ string(APPEND foreign "|(fopencookie|malloc_trim|mallopt|mlockall|msync) *\\(|al
 
 # Programs of what Windows lacks: their child processes run all tests (maintenance, trim_some); they
 # search for objects that no pointer leads to, in a copy of the process (leaks); they make copies
-# (process); the C library passes no arguments to constructors (start_hooks).
-set(unfit test_leaks test_maintenance test_process test_start_hooks test_trim_some)
+# (process); the C library passes no arguments to constructors (start_hooks). Also programs that do
+# nothing but fork, one about a thread's magazines that other threads reach into, and one that reads
+# /proc.
+set(unfit compat_magazine-slab_vmem stress_fork stress_sleepers test_leaks test_maintenance test_process test_start_hooks test_trim_some)
 
 # windows_program(NAME SOURCE...): builds one program, or none if its source is of another system. The
 # first source decides what it is linked with.
@@ -65,6 +70,8 @@ function(windows_program name source)
     if(uses_cmocka)
         target_link_libraries(${name} PRIVATE cmocka)
         target_sources(${name} PRIVATE $<TARGET_OBJECTS:test_posix_cmocka>)
+    elseif(name MATCHES "^stress_")
+        target_sources(${name} PRIVATE $<TARGET_OBJECTS:test_posix_stress>)
     else()
         target_sources(${name} PRIVATE $<TARGET_OBJECTS:test_posix>)
     endif()
@@ -154,4 +161,8 @@ foreach(source ${sources})
         target_compile_definitions(compat_${name} PRIVATE COMPAT="${root}/compat/${system}/")
     endif()
     windows_test(compat.${name} compat 120 compat_${name})
+    if(name MATCHES "_checked$")
+        set_property(TEST compat.${name} APPEND PROPERTY ENVIRONMENT
+            SLABYARD=tools=off,check,redzone)
+    endif()
 endforeach()
