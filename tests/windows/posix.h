@@ -169,6 +169,12 @@ int unsetenv(const char *name);
 POSIX_LACKS(int, memfd_create, const char *name, unsigned how)
 POSIX_LACKS(ssize_t, pread, int file, void *into, size_t bytes, off_t offset)
 
+/* The C library's returns 0. */
+#define dup2 posix_dup2
+static inline int posix_dup2(int file, int number) {
+    return _dup2(file, number) == 0 ? number : -1;
+}
+
 static inline int pipe(int ends[2]) { return _pipe(ends, 1 << 16, _O_BINARY | _O_NOINHERIT); }
 
 #ifdef __cplusplus

@@ -161,7 +161,11 @@ foreach(source ${sources})
         target_compile_definitions(compat_${name} PRIVATE COMPAT="${root}/compat/${system}/")
     endif()
     windows_test(compat.${name} compat 120 compat_${name})
-    if(name MATCHES "_checked$")
+    if(name MATCHES "_answers$") # with checks and without
+        windows_test(compat.${name}_with_checks compat 120 compat_${name})
+        set_property(TEST compat.${name}_with_checks APPEND PROPERTY ENVIRONMENT
+            SLABYARD=tools=off,check)
+    elseif(name MATCHES "_checked$")
         set_property(TEST compat.${name} APPEND PROPERTY ENVIRONMENT
             SLABYARD=tools=off,check,redzone)
     endif()

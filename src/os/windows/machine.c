@@ -8,8 +8,6 @@
 
 #if SY_PLATFORM_WINDOWS
 
-#    include <psapi.h>
-
 static const uint64_t NS_PER_SECOND = 1000000000;
 static const uint64_t NS_PER_TICK = 100; /* of a FILETIME */
 

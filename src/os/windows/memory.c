@@ -42,7 +42,6 @@
 #if SY_PLATFORM_WINDOWS
 
 #    include <errno.h>
-#    include <psapi.h>
 #    include <stdlib.h>
 
 size_t sy_os_page_size(void) {

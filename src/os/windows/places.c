@@ -10,7 +10,6 @@
 
 #if SY_PLATFORM_WINDOWS
 
-#    include <dbghelp.h>
 #    include <string.h>
 
 /* ---- the file ---- */

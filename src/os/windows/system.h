@@ -21,11 +21,17 @@
 #    endif
 #    include <windows.h>
 
+#    include <dbghelp.h>
+#    include <psapi.h>
+
 /* A function that older systems, or the import libraries of a compiler, lack; NULL: the system has
  * none. Takes the loader's lock, so it is called at the start. */
 FARPROC sy_windows_function(const char *name);
 
-/* Words of compilers for 16 bits, which mean nothing today. */
+/* Words of compilers for 16 bits, which mean nothing today. No header of the system is included
+ * after this. */
+#    undef FAR
+#    undef NEAR
 #    undef far
 #    undef near
 
