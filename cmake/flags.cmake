@@ -68,9 +68,30 @@ check_linker_flag(C "${SLABYARD_UNWIND_FLAGS}" SLABYARD_CAN_UNWIND)
 # in a thread or a handler that may have 16 KiB or less. So the addresses are found at the start: in
 # the shared libraries by -z now, in a program that contains the static library by -fno-plt.
 set(SLABYARD_BOUND_FLAGS "")
-check_c_compiler_flag(-fno-plt SLABYARD_CAN_BIND)
+if(NOT WIN32)
+    check_c_compiler_flag(-fno-plt SLABYARD_CAN_BIND)
+endif()
 if(SLABYARD_CAN_BIND)
     set(SLABYARD_BOUND_FLAGS -fno-plt)
+endif()
+
+# On Windows a C program has no unwinder unless it is linked with one. (With gcc, libgcc is one.)
+set(SLABYARD_UNWINDER "")
+if(WIN32)
+    include(CheckCSourceCompiles)
+    set(CMAKE_REQUIRED_FLAGS -fexceptions)
+    check_c_source_compiles("static void clean(int *value) { *value = 0; }
+        static void call(void) {}
+        void (*volatile pointer)(void) = call;
+        int main(void) {
+            int value __attribute__((cleanup(clean))) = 0;
+            pointer();
+            return value;
+        }" SLABYARD_HAS_UNWINDER)
+    unset(CMAKE_REQUIRED_FLAGS)
+    if(NOT SLABYARD_HAS_UNWINDER)
+        set(SLABYARD_UNWINDER unwind)
+    endif()
 endif()
 
 add_library(slabyard_house INTERFACE)

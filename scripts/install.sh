@@ -22,6 +22,7 @@ runs() { # runs LANGUAGE COMPILER FLAGS...: compiles and links an empty program
     echo 'int main(void) { return 0; }' |
         "$@" -x "$language" - -o /dev/null >/dev/null 2>&1
 }
+has_wine() { have wine64 || [ -x /usr/lib/wine/wine64 ] || [ "$(uname -m)" != x86_64 ]; }
 has_boost() { g++ -fsyntax-only -include boost/pool/pool_alloc.hpp -x c++ /dev/null; }
 rust_version() { "$1" --version 2>/dev/null | awk '{ print $2 }'; }
 rust_is_new() { have cargo && have rustc && at_least "$(rust_version rustc)" "$rust_needed"; }
@@ -60,6 +61,7 @@ Valgrind | have valgrind | valgrind
 setarch | have setarch | util-linux
 Meson | have meson | meson
 Redis' clients | have redis-cli && have redis-benchmark | redis-tools
+wine | has_wine | wine64
 cargo fmt | have rustfmt && rustfmt --version | RUSTFMT
 cargo clippy | have cargo-clippy && cargo-clippy --version | CLIPPY
 END
@@ -209,6 +211,9 @@ toolchains() {
 # fails, for example without a network, tests still run; scripts/test.sh then leaves out the site.
 finish() {
     [ "$purpose" != check-all ] || toolchains
+    case $purpose in
+    test | check-all) scripts/zig.sh || echo "pip could not install ziglang: no tests for Windows" >&2 ;;
+    esac
     case $purpose in
     test | check-all | site) ;;
     *) exit 0 ;;

@@ -50,10 +50,26 @@
 #    define SY_AS(type, value)   ((type)(value))
 #endif
 
+/* A program that uses the library as a DLL of Windows defines SY_DLL. The thread-local variable of
+ * the inline functions cannot be imported from a DLL, so this program calls functions instead. */
+#if defined(SY_DLL) && !defined(SY_NO_INLINE)
+#    define SY_NO_INLINE
+#endif
+
 /* A function that the shared library exports; all others are hidden. If you compile the library as
  * a part of your own program, you can define SY_API differently. */
-#ifndef SY_API
+#if defined(SY_API)
+#elif defined(SY_DLL)
+#    define SY_API __declspec(dllimport)
+#else
 #    define SY_API __attribute__((visibility("default")))
+#endif
+
+/* The same for a thread-local variable. */
+#ifdef _WIN32
+#    define SY_API_THREAD
+#else
+#    define SY_API_THREAD SY_API
 #endif
 
 /* A variable that the library alone uses. It is reached directly, without the indirection that a

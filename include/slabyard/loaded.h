@@ -66,7 +66,7 @@ typedef struct sy_loaded_slot {
 
 /* This thread's loaded slots, indexed by client number. The name carries the number of the layout,
  * so that a program and a library with different layouts do not link. */
-extern SY_API SY_TLS_INLINE sy_loaded_slot *sy_abi_1;
+extern SY_API_THREAD SY_TLS_INLINE sy_loaded_slot *sy_abi_1;
 
 /*
  * Begins an operation, by a compiler barrier, which is no instruction. It comes after the store of

@@ -39,6 +39,16 @@ static inline bool sy_cpu_has_frames(void) {
 #endif
 }
 
+/* Whether the return address follows the frame pointer's word. The caller's frame pointer, before
+ * it, may lead nowhere. */
+static inline bool sy_cpu_return_follows_frame(void) {
+#if defined(__i386__)
+    return true;
+#else
+    return sy_cpu_has_frames();
+#endif
+}
+
 /* A return address without the processor's signature, which is in the upper 16 bits on arm. */
 static inline uintptr_t sy_cpu_return_address(uintptr_t stored) {
 #if defined(__aarch64__)

@@ -22,7 +22,7 @@ enum {
  * shut. Never written; reading it costs the system's zero page. */
 static sy_loaded_slot shut_slots[SY_CLIENTS_MAX];
 
-SY_API SY_TLS sy_loaded_slot *sy_abi_1 = shut_slots;
+SY_API_THREAD SY_TLS sy_loaded_slot *sy_abi_1 = shut_slots;
 
 SY_TLS sy_thread *sy_thread_own;  /* NULL before the first slow path, and after the end */
 static SY_TLS sy_thread *in_hand; /* taken but not yet sy_thread_own, or no longer that */

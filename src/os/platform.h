@@ -72,6 +72,11 @@
 
 #if SY_PLATFORM_LINUX
 #    define SY_OS_SERVICES ((1u << 18) - 1)
+#elif SY_PLATFORM_WINDOWS
+#    define SY_OS_SERVICES                                                                     \
+        (SY_OS_FREE_ADDRESSES | SY_OS_DISCARDS | SY_OS_LOCKS | SY_OS_GUARDS | SY_OS_ACCESSES | \
+         SY_OS_THREADS | SY_OS_BACKGROUND | SY_OS_OBSERVER | SY_OS_LIMITS | SY_OS_RESIDENT |   \
+         SY_OS_STACKS | SY_OS_PLACES)
 #endif
 
 #endif

@@ -415,7 +415,9 @@ static int discard(void *arg, void *start, size_t bytes) {
 enum { REGION = 16 << 20 };
 
 static sy_memory *make_memory(int (*how)(void *, void *, size_t)) {
-    static _Alignas(4 << 20) unsigned char region[REGION];
+    enum { CHUNK = 4 << 20 }; /* more than some linkers align a variable to */
+    static unsigned char room[REGION + CHUNK];
+    unsigned char *region = room + (-(uintptr_t)room & (CHUNK - 1));
     sy_memory *memory =
         sy_memory_create(&(sy_memory_config){.start = region, .bytes = REGION, .discard = how});
     must(memory != NULL);

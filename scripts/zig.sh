@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Installs zig, whose C compiler builds for other systems, from the Python package ziglang into the
+# virtual environment build/zig-venv. If it is there, does nothing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+version=0.17.1
+tools=build/zig-venv
+[ "$(cat $tools/version 2>/dev/null)" = $version ] && exit 0
+mkdir -p build
+{ python3 -m venv --clear $tools && $tools/bin/pip install --quiet --disable-pip-version-check "ziglang==$version"; } \
+    >build/zig-venv.log 2>&1 || { tail -n 3 build/zig-venv.log >&2 && exit 1; }
+echo $version >$tools/version

@@ -1,0 +1,2 @@
+/* Windows has no such header: see posix.h. */
+#include "../posix.h"
