@@ -20,8 +20,8 @@ enum {
     GROUP = 64, /* ordinals that have a place and a highest generation together */
     GROW_SHIFT = 16,
     GROW = 1 << GROW_SHIFT, /* ordinals that are committed at a time */
-    MOST_SHIFT = 32,
     LEAST_SHIFT = 20,
+    MOST_SHIFT = SY_OS_SERVICES & SY_OS_FREE_ADDRESSES ? 32 : LEAST_SHIFT,
     SHARE_SHIFT = 3,   /* an eighth */
     SHIFT_BITS = 64,   /* values of the shift, which fit in the low bits of a page's address */
     MARKED = 512,      /* ordinals that share a mark: their words fill a page of 4 KiB */

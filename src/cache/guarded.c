@@ -11,11 +11,20 @@
 #include "cache/kind.h"
 #include "cache/limit.h"
 #include "cache/watched.h"
+#include "os/os.h"
 #include "watch/callback.h"
 #include "watch/fault.h"
 
 bool sy_guarded_can(unsigned flags, const sy_memory *memory) {
     return !(flags & (SY_HANDLES | SY_LOCKED | SY_NO_DUMP)) && memory == &sy_memory_main;
+}
+
+bool sy_cache_flags_are_here(unsigned flags) {
+    if ((!(flags & SY_GUARD) || sy_os_has(SY_OS_GUARDS)) &&
+        (!(flags & SY_LOCKED) || sy_os_has(SY_OS_LOCKS)))
+        return true;
+    errno = ENOTSUP;
+    return false;
 }
 
 /* The caches of the objects that this thread is making or freeing. While an object is here,

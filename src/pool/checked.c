@@ -16,8 +16,10 @@
 #include "watch/options.h"
 #include "watch/watch.h"
 
-static const size_t SLOTS_BYTES = (size_t)64 << 30; /* of address space, for an unbounded pool */
-enum { STEP_BYTES = 64 << 10 };                     /* committed at a time */
+/* Of address space, for an unbounded pool. */
+static const size_t SLOTS_BYTES =
+    SY_OS_SERVICES & SY_OS_FREE_ADDRESSES ? (size_t)64 << 30 : (size_t)64 << 20;
+enum { STEP_BYTES = 64 << 10 }; /* committed at a time */
 
 /* A range of addresses that is used from its front. */
 typedef struct sy_range {

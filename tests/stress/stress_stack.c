@@ -10,6 +10,7 @@
 
 #include "os/os.h"
 #include "stress/stress.h"
+#include "support/services.h"
 #include "watch/options.h"
 #include "watch/stack.h"
 
@@ -71,6 +72,7 @@ static void *work(void *arg) {
 }
 
 int main(int argc, char **argv) {
+    must_have(SY_OS_STACKS, "recorded stacks");
     stress_run run = stress_arguments(argc, argv);
     pthread_t threads[THREADS];
     uint64_t seeds[THREADS];

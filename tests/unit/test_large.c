@@ -17,6 +17,7 @@
 #include "os/fake.h"
 #include "os/os.h"
 #include "support/child.h"
+#include "support/services.h"
 
 static const size_t MIB = 1 << 20;
 
@@ -96,6 +97,7 @@ static void sizes_up_to_a_gibibyte_are_had(void **state) {
 }
 
 static void a_span_grows_into_its_own_space(void **state) {
+    needs(SY_OS_FREE_ADDRESSES);
     (void)state;
     bool clean;
     uintptr_t extent = open_extent(64 * MIB);
@@ -128,6 +130,7 @@ static void a_span_grows_into_its_own_space(void **state) {
 }
 
 static void room_to_grow_is_had_where_asked_for(void **state) {
+    needs(SY_OS_FREE_ADDRESSES);
     (void)state;
     bool clean;
     uintptr_t extent = open_extent(64 * MIB);
@@ -148,6 +151,7 @@ static void room_to_grow_is_had_where_asked_for(void **state) {
 }
 
 static void growing_fails_without_memory(void **state) {
+    needs(SY_OS_FREE_ADDRESSES);
     (void)state;
     bool clean;
     sy_slab *span = take(5 * MIB, &clean);
@@ -162,6 +166,7 @@ static void growing_fails_without_memory(void **state) {
 }
 
 static void a_freed_span_is_kept_for_its_like(void **state) {
+    needs(SY_OS_MOVES);
     (void)state;
     bool clean;
     sy_slab *span = take(10 * MIB, &clean), *other;
@@ -184,6 +189,7 @@ static void a_freed_span_is_kept_for_its_like(void **state) {
 
 /* A vector that grows and is freed, again and again, uses the same memory. */
 static void what_grows_takes_what_is_kept(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     bool clean;
     sy_slab *span = take(16 * MIB, &clean);
@@ -202,6 +208,7 @@ static void what_grows_takes_what_is_kept(void **state) {
 }
 
 static void a_kept_span_must_have_the_alignment(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     bool clean;
     sy_slab *spans[4];
@@ -219,6 +226,7 @@ static void a_kept_span_must_have_the_alignment(void **state) {
 }
 
 static void what_is_kept_is_bounded(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     bool clean;
     sy_slab *spans[30];
@@ -236,6 +244,7 @@ static void what_is_kept_is_bounded(void **state) {
 }
 
 static void a_few_spans_are_kept(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     enum { SPANS = 40, KEPT = 32 };
     bool clean;
@@ -250,6 +259,7 @@ static void a_few_spans_are_kept(void **state) {
 }
 
 static void of_what_is_huge_a_part_is_kept(void **state) {
+    needs(SY_OS_HUGE_PAGES);
     (void)state;
     bool clean;
     size_t reserved = reserved_space();
@@ -421,6 +431,7 @@ static void content_that_moved_to_a_lost_span_comes_back(void **state) {
 }
 
 static void what_does_not_move_is_copied(void **state) {
+    needs(SY_OS_MOVES);
     (void)state;
     bool clean;
     sy_slab *from = take_filled(8, 1), *to = take(12 * MIB, &clean);
@@ -435,6 +446,7 @@ static void what_does_not_move_is_copied(void **state) {
 /* A span with room to grow gets no memory of kept spans: it is made for an object that grows, whose
  * content is moved to it and would replace that memory. */
 static void what_has_room_to_grow_gathers_nothing(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     bool clean;
     sy_run_give(take_filled(30, 1));
@@ -648,6 +660,7 @@ static void blocks_of_all_sizes_live_in_the_same_memory(void **state) {
 }
 
 static void with_little_space_none_is_left_to_grow(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     bool clean;
     sy_fake_fail_above(SY_FAKE_RESERVE, 20 * MIB);
@@ -695,6 +708,7 @@ static void whatever_fails_nothing_is_lost(void **state) {
 
 /* If a release fails, the address space is lost, but its memory goes back. */
 static void what_cannot_be_released_is_discarded(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     bool clean;
     sy_slab *span = take(100 * MIB, &clean);
@@ -710,6 +724,7 @@ static void what_cannot_be_released_is_discarded(void **state) {
 
 /* Its content is unknown, so it is not given out as clean again. */
 static void what_cannot_be_discarded_is_kept(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     bool clean;
     sy_slab *span = take(100 * MIB, &clean);
@@ -731,6 +746,7 @@ static void what_cannot_be_discarded_is_kept(void **state) {
 /* If the end of a span cannot be discarded, the span keeps it. So memory with old content is not
  * taken for clean later. */
 static void a_span_that_cannot_shrink_stays_as_long(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     bool clean;
     sy_slab *span = take(40 * MIB, &clean);
@@ -750,6 +766,7 @@ static void a_span_that_cannot_shrink_stays_as_long(void **state) {
 /* ---- in steps ---- */
 
 static void a_step_gives_back_a_part(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     bool clean;
     size_t bytes = 0, steps = 0;
@@ -768,6 +785,7 @@ static void a_step_gives_back_a_part(void **state) {
 
 /* After one step of a trim the rest of a span is kept like any span. */
 static void a_part_is_taken_again(void **state) {
+    needs(SY_OS_MOVES);
     (void)state;
     bool clean;
     size_t bytes = 0;
@@ -789,6 +807,7 @@ static void a_part_is_taken_again(void **state) {
 }
 
 static void by_age_a_step_takes_what_was_there_before(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     bool clean;
     size_t bytes = 0;
@@ -807,6 +826,7 @@ static void by_age_a_step_takes_what_was_there_before(void **state) {
 }
 
 static void a_step_that_fails_keeps_the_span(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     static const size_t sizes[] = {5, 30};
     for (int i = 0; i < 2; i++) {
