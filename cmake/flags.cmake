@@ -101,6 +101,9 @@ target_compile_options(slabyard_house INTERFACE
     $<$<BOOL:$<TARGET_PROPERTY:SLABYARD_NARROWS>>:-Wno-conversion> -fvisibility=hidden -fexceptions -ffunction-sections
     -fdata-sections ${SLABYARD_BOUND_FLAGS} ${SLABYARD_SANITIZE_FLAGS})
 target_link_options(slabyard_house INTERFACE ${SLABYARD_SANITIZE_FLAGS})
+if(SLABYARD_PORTABLE)
+    target_compile_definitions(slabyard_house INTERFACE SY_PORTABLE)
+endif()
 if(SLABYARD_DEBUG)
     target_compile_definitions(slabyard_house INTERFACE SY_DEBUG=1)
 endif()

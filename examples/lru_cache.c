@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include <slabyard/cache.h>
+#include <slabyard/options.h>
 #include <slabyard/stats.h>
 
 enum {
@@ -262,7 +263,8 @@ int main(int argc, char **argv) {
     expect(it.stored == it.evicted + it.expired + it.count, "each entry is accounted for");
     if (!it.entries) return 0;
     expect(sy_cache_in_use(it.entries) == it.count, "the cache has as many objects");
-    expect(held_bytes(&it) <= held / 4, "most of the memory is the system's again");
+    if (sy_platform_has("discards") == 1)
+        expect(held_bytes(&it) <= held / 4, "most of the memory is the system's again");
     while (it.count > 0) evict_least_used(&it);
     expect(sy_cache_destroy(it.entries) == 0, "a cache without objects is destroyed");
     return 0;

@@ -144,7 +144,7 @@ quick() {
 # The other allocators are not built, and the tool is compiled without optimization, because both
 # would take minutes.
 merge() {
-    local failures='^unit\.test_.*failures$'
+    local failures='^unit\.test_.*failures$' large='test_(heap|large)$'
     local crates=(slabyard-cli slabyard-sys slabyard slabyard-nexus-slab slabyard-nexus-slab-2
         slabyard-golden slabyard-models slabyard-certainty)
     forms
@@ -152,6 +152,9 @@ merge() {
         "-DSLABYARD_STRESS_SECONDS=1 -DSLABYARD_FUZZ_RUNS=300 -DSLABYARD_FUZZ_CHECKED_RUNS=100" \
         "" -LE long -E "$failures"
     binaries
+    # The C library alone. What takes longer than a second is left to check-all.
+    preset portable "-DSLABYARD_STRESS_SECONDS=0.2 -DSLABYARD_FUZZ_RUNS=20" \
+        "unit fuzz examples" -LE long -E "$failures|_(far|mixed|exhaustive|corpus)|$large"
     preset asan "-DSLABYARD_STRESS_SECONDS=1 -DSLABYARD_FUZZ_RUNS=300" \
         "unit fuzz cpp compat examples" -LE long -E '^examples\.(checked|malloc)\.'
     preset tsan "-DSLABYARD_STRESS_SECONDS=1" \
@@ -174,6 +177,8 @@ everything() {
     binaries
     # The long tests with forks at single instructions take minutes. Other compilers need not repeat
     # them.
+    preset portable "-DSLABYARD_STRESS_SECONDS=3 -DSLABYARD_FUZZ_RUNS=300" \
+        "unit fuzz stress examples" -LE long
     preset release-clang "$whole" "" -E '^unit\.test_fork_steps\.'
     preset debug "$whole" "" -E '^unit\.test_fork_steps\.'
     preset asan "$whole" ""

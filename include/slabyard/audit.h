@@ -137,8 +137,10 @@ typedef struct sy_leak {
  * Returns the value with which `visit` ended the iteration, or 0; or -1 with errno.
  *
  * Errors:
- *     EINVAL    unknown flags
- *     ENOMEM    no memory, or the system does not tell which memory the process has
+ *     EINVAL     unknown flags
+ *     ENOMEM     no memory, or the system does not tell which memory the process has
+ *     ENOTSUP    SY_LEAKS_UNREACHABLE, and the platform makes no copies of the process
+ *                (sy_platform_has)
  */
 SY_API int sy_each_leak(struct sy_cache *cache, unsigned flags,
                         int (*visit)(void *arg, const sy_leak *leak), void *arg);

@@ -63,7 +63,8 @@ enum {
 enum {
     SY_CACHE_ALIGN_MAX = 2 << 20, /* bytes; the largest `align` of a cache */
     SY_CACHE_NAME_MAX = 31,       /* bytes of the name that are kept */
-    SY_CACHES_MAX = 15000,        /* at least as many caches can exist at a time */
+    SY_CACHES_MAX = 15000,        /* at least as many caches can exist at a time; a quarter of them
+                                   * on a platform without "free-addresses" (sy_platform_has) */
 };
 
 /** The configuration of a cache. Every field but `size` may be zero. */
@@ -107,11 +108,13 @@ typedef struct sy_cache_config {
  * Returns the cache, or NULL with errno.
  *
  * Errors:
- *     EINVAL    size is 0 or over half the address space; align is no power of two or above
- *               SY_CACHE_ALIGN_MAX; a flag is unknown; reserved is not zero; SY_LIMIT_EXACT without
- *               limit; dispose without SY_HANDLES
- *     ENOMEM    no memory
- *     ENOSPC    too many caches (SY_CACHES_MAX)
+ *     EINVAL     size is 0 or over half the address space; align is no power of two or above
+ *                SY_CACHE_ALIGN_MAX; a flag is unknown; reserved is not zero; SY_LIMIT_EXACT
+ *                without limit; dispose without SY_HANDLES
+ *     ENOMEM     no memory
+ *     ENOSPC     too many caches (SY_CACHES_MAX)
+ *     ENOTSUP    SY_GUARD or SY_LOCKED, and the platform has no guard pages, or locks no memory
+ *                (sy_platform_has)
  */
 SY_API sy_cache *sy_cache_create(const sy_cache_config *config);
 

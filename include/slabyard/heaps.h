@@ -42,7 +42,8 @@ typedef struct sy_heap sy_heap;
 /** The bytes of a heap's name that are kept. */
 enum {
     SY_HEAP_NAME_MAX = 15,       /* bytes of the name that are kept */
-    SY_HEAP_CLASSES_MAX = 12288, /* size classes in use, of all heaps together */
+    SY_HEAP_CLASSES_MAX = 12288, /* size classes in use, of all heaps together; a quarter of them on
+                                  * a platform without "free-addresses" (sy_platform_has) */
 };
 
 /** The configuration of a heap. Every field may be zero. */
@@ -62,9 +63,10 @@ typedef struct sy_heap_config {
  * Returns the heap, or NULL with errno.
  *
  * Errors:
- *     EINVAL    no config; another flag; a `limit` that sy_set_limit would refuse; reserved not
- *               zero
- *     ENOMEM    no memory
+ *     EINVAL     no config; another flag; a `limit` that sy_set_limit would refuse; reserved not
+ *                zero
+ *     ENOMEM     no memory
+ *     ENOTSUP    SY_GUARD or SY_LOCKED, which the platform does not have (sy_platform_has)
  */
 SY_API sy_heap *sy_heap_create(const sy_heap_config *config);
 

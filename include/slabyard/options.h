@@ -37,7 +37,8 @@ typedef struct sy_option {
  * Returns 0, or -1 with errno and nothing changed.
  *
  * Errors:
- *     EINVAL    an option is unknown or has no such value
+ *     EINVAL     an option is unknown or has no such value
+ *     ENOTSUP    an option needs a service that the platform does not have (sy_platform_has)
  *
  * Threads: any thread.
  */
@@ -64,6 +65,25 @@ SY_API int sy_get_option(const char *name, char *value, size_t room);
  * Returns the value with which `visit` ended the iteration, or 0.
  */
 SY_API int sy_each_option(int (*visit)(void *arg, const sy_option *option), void *arg);
+
+/**
+ * Tells whether the platform for which the library was built has a service. The services are those
+ * in the table of docs/platforms.md: "free-addresses", "discards", "moves", "huge-pages", "locks",
+ * "guards", "accesses", "threads", "background", "observer", "barriers", "forks", "copies",
+ * "limits", "resident", "stacks", "places" and "detectors". On Linux all are there; whether the
+ * running kernel has them is another question.
+ *
+ * Returns 1 or 0, or -1 with errno.
+ *
+ * Errors:
+ *     EINVAL    there is no such service
+ *
+ * Threads: any thread. An example:
+ *
+ *     const char *checks = sy_platform_has("guards") == 1 ? "check,guard=1/100" : "check";
+ *     if (sy_set_options(checks) != 0) perror("sy_set_options");
+ */
+SY_API int sy_platform_has(const char *service);
 
 SY_END_DECLS
 

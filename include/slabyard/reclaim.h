@@ -88,10 +88,11 @@ SY_API void sy_set_slack(size_t percent);
  * Returns 0, also if it is running already; or -1 with errno.
  *
  * Errors:
- *     EAGAIN    the system gives no thread
- *     ENOMEM    no memory
- *     EPERM     the process is in a sandbox (sy_enter_sandbox), or another thread is in a call
- *               that needs a process with one thread
+ *     EAGAIN     the system gives no thread
+ *     ENOMEM     no memory
+ *     ENOTSUP    the platform has no background threads (sy_platform_has)
+ *     EPERM      the process is in a sandbox (sy_enter_sandbox), or another thread is in a call
+ *                that needs a process with one thread
  */
 SY_API int sy_maintenance_start(void);
 

@@ -187,7 +187,8 @@ int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned numbe
 }
 
 sy_cache *sy_cache_create(const sy_cache_config *config) {
-    if (check_config(config) != 0 || sy_start() != 0) return NULL;
+    if (check_config(config) != 0 || !sy_cache_flags_are_here(config->flags) || sy_start() != 0)
+        return NULL;
     if (config->flags & SY_HANDLES && sy_directory_start() != 0) return NULL;
     sy_cache *cache = sy_side_take(sizeof *cache);
     if (!cache) return NULL;

@@ -19,10 +19,12 @@
 enum {
     GROUP = 64, /* ordinals that have a place and a highest generation together */
     GROW_SHIFT = 16,
-    GROW = 1 << GROW_SHIFT,                          /* ordinals that are committed at a time */
-    MOST_SHIFT = UINTPTR_MAX > UINT32_MAX ? 32 : 24, /* 33 GiB; with 32 bits 130 MiB */
+    GROW = 1 << GROW_SHIFT, /* ordinals that are committed at a time */
     LEAST_SHIFT = 20,
-    SHARE_SHIFT = 3,   /* an eighth */
+    MOST_SHIFT = !(SY_OS_SERVICES & SY_OS_FREE_ADDRESSES) ? LEAST_SHIFT
+                 : UINTPTR_MAX > UINT32_MAX               ? 32
+                                                          : 24, /* 33 GiB; with 32 bits 130 MiB */
+    SHARE_SHIFT = 3,                              /* an eighth */
     SHIFT_BITS = 64,   /* values of the shift, which fit in the low bits of a page's address */
     MARKED = 512,      /* ordinals that share a mark: their words fill a page of 4 KiB */
     TRIM_LOOKS = 1024, /* pages of words that one step of a trim looks at, */

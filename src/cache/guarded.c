@@ -13,9 +13,18 @@
 #include "cache/watched.h"
 #include "debug/callback.h"
 #include "debug/fault.h"
+#include "os/os.h"
 
 bool sy_guarded_can(unsigned flags, const sy_memory *memory) {
     return !(flags & (SY_HANDLES | SY_LOCKED | SY_NO_DUMP)) && memory == &sy_memory_main;
+}
+
+bool sy_cache_flags_are_here(unsigned flags) {
+    if ((!(flags & SY_GUARD) || sy_os_has(SY_OS_GUARDS)) &&
+        (!(flags & SY_LOCKED) || sy_os_has(SY_OS_LOCKS)))
+        return true;
+    errno = ENOTSUP;
+    return false;
 }
 
 /* The caches of the objects that this thread is making or freeing. While an object is here,

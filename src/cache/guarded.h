@@ -21,6 +21,9 @@
 
 static inline bool sy_cache_guards(const sy_cache *cache) { return cache->flags & SY_GUARD; }
 
+/* Whether the platform has what these flags need. False, with ENOTSUP: it has not. */
+bool sy_cache_flags_are_here(unsigned flags);
+
 /* Whether objects of a cache with these flags in this memory can be guarded. They cannot if they
  * have to lie in certain memory (the program's, locked, or left out of core dumps), or if they have
  * handles, which lead to slabs. */

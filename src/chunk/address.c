@@ -10,8 +10,12 @@
 #include "chunk/map.h"
 #include "os/os.h"
 
-static const size_t EXTENT_BYTES_MIN = (size_t)8 << 20, EXTENT_BYTES_MAX = (size_t)1 << 30;
-enum { EXTENT_PART = 4 }; /* of the bytes reserved so far: 23 extents make 1 GiB */
+enum {
+    EXTENT_PART = 4, /* of the bytes reserved so far: 23 extents make 1 GiB */
+    FREE = SY_OS_SERVICES & SY_OS_FREE_ADDRESSES, /* else an extent is as large as what it holds, */
+    EXTENT_BYTES_MIN = FREE ? 8 << 20 : SY_CHUNK_BYTES, /* and not too large to go back soon */
+    EXTENT_BYTES_MAX = FREE ? 1 << 30 : 16 << 20,
+};
 
 static _Atomic size_t bytes_reserved;
 

@@ -15,6 +15,7 @@
 #include "os/invariant.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "os/pages.h"
 
 static const uint64_t ALL_UNITS = ~UINT64_C(1); /* all but the first */
 
@@ -532,7 +533,7 @@ static size_t retire_chunk(sy_chunk *chunk) {
     unlink_chunk(chunk);
     sy_memory_begin_trim(memory);
     sy_lock_release(&memory->lock);
-    if (sy_os_discard((void *)start, SY_CHUNK_BYTES) == 0) {
+    if (sy_pages_empty((void *)start, SY_CHUNK_BYTES) == 0) {
         sy_pressure_note_return(noted);
         bool whole = !chunk->pieces || sy_os_decommit((void *)start, SY_CHUNK_BYTES) == 0;
         sy_header_give(chunk);
@@ -674,6 +675,7 @@ static bool trim_chunk_step(sy_memory *memory, uint64_t trim, bool aged, unsigne
         chunk->aged = chunk->dirty | cleaned;
         chunk->tried = 0;
     }
+    if (memory->systems && !sy_memory_discards(memory)) rest = chunk->dirty & ~due;
     if (chunk->free == ALL_UNITS && !rest && memory->systems) {
         *bytes += retire_chunk(chunk);
         if (aged) count_gone(sy_count_bits(tried) * (size_t)SY_UNIT_BYTES);

@@ -16,7 +16,11 @@
 #include "os/os.h"
 #include "os/pages.h"
 
-enum { PLACES = 64, HEADER_BYTES = sizeof(sy_chunk), AREA_BYTES = PLACES * HEADER_BYTES };
+enum {
+    PLACES = SY_OS_SERVICES & SY_OS_FREE_ADDRESSES ? 64 : 8,
+    HEADER_BYTES = sizeof(sy_chunk),
+    AREA_BYTES = PLACES * HEADER_BYTES, /* 1 MiB; 128 KiB where address space takes memory */
+};
 
 _Static_assert(HEADER_BYTES == 16 << 10, "whole pages of 4 and 16 KiB, and areas of 1 MiB");
 
@@ -43,7 +47,7 @@ static sy_chunk *take_unused(void) {
 }
 
 static void add_area(area *added) {
-    added->unused = ~UINT64_C(1);
+    added->unused = sy_low_bits(PLACES) & ~UINT64_C(1);
     sy_lock_acquire(&lock);
     added->previous = last_area;
     sy_fork_order();

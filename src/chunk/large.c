@@ -502,7 +502,7 @@ typedef enum sy_release { STAYS, ADDRESS_WENT, ALL_WENT } sy_release;
  * refuses to take the memory, the span is kept, whatever the limits: the next user of its addresses
  * would not read zeros. */
 static sy_release release_span(sy_memory *memory, sy_slab *span) {
-    bool gone = sy_memory_discard(memory, (void *)span->start, span->bytes) == 0;
+    bool gone = sy_memory_empty(memory, (void *)span->start, span->bytes) == 0;
     if (!gone && memory->systems) {
         span->bits[AGE] = STUCK;
         keep_span(memory, span);
@@ -542,10 +542,15 @@ static sy_slab *take_surplus(sy_memory *memory, size_t *surplus) {
     return worst;
 }
 
+/* Whether a span can give up its end alone. */
+static bool can_shorten(const sy_memory *memory) {
+    return memory->systems && sy_memory_discards(memory);
+}
+
 /* Releases the last `surplus` bytes of a span, or all of it if it has no more. False: nothing was
  * released. */
 static bool give_surplus(sy_memory *memory, sy_slab *span, size_t surplus) {
-    if (memory->systems && surplus < span->bytes)
+    if (can_shorten(memory) && surplus < span->bytes)
         return shorten(memory, span, surplus, span->bits[AGE]);
     return release_span(memory, span) != STAYS;
 }
@@ -634,7 +639,7 @@ static sy_slab *find_due(const sy_memory *memory, bool aged) {
 
 static void release_part(sy_memory *memory, sy_slab *span, size_t *bytes) {
     size_t held = span->bytes;
-    if (memory->systems && held > (size_t)2 * STEP_BYTES) {
+    if (can_shorten(memory) && held > (size_t)2 * STEP_BYTES) {
         if (shorten(memory, span, STEP_BYTES, AGED)) *bytes += STEP_BYTES;
         return;
     }

@@ -15,6 +15,7 @@
 #include "chunk/side.h"
 #include "debug/callback.h"
 #include "os/os.h"
+#include "os/pages.h"
 #include "os/start.h"
 #include "vmem/arena.h"
 
@@ -90,7 +91,9 @@ int sy_memory_commit(const sy_memory *memory, uintptr_t start, size_t bytes) {
     return 0;
 }
 
-bool sy_memory_discards(const sy_memory *memory) { return memory->systems || memory->discard; }
+bool sy_memory_discards(const sy_memory *memory) {
+    return memory->systems ? sy_os_has(SY_OS_DISCARDS) : memory->discard != NULL;
+}
 
 int sy_memory_discard(const sy_memory *memory, void *start, size_t bytes) {
     if (memory->systems) {
@@ -103,6 +106,13 @@ int sy_memory_discard(const sy_memory *memory, void *start, size_t bytes) {
     int result = memory->discard(memory->arg, start, bytes);
     call.returned = true;
     return result == 0 ? 0 : -1;
+}
+
+int sy_memory_empty(const sy_memory *memory, void *start, size_t bytes) {
+    if (!memory->systems) return sy_memory_discard(memory, start, bytes);
+    int result = sy_pages_empty(start, bytes);
+    if (result == 0) sy_pressure_note_return(bytes);
+    return result;
 }
 
 /* ---- trims under way ---- */

@@ -83,11 +83,15 @@ bool sy_memory_split(const sy_memory *memory, uintptr_t start, size_t first);
 
 /* Makes a part of a segment readable and writable; 0, or -1 with ENOMEM. */
 int sy_memory_commit(const sy_memory *memory, uintptr_t start, size_t bytes);
-/* Whether this memory can be discarded: it is the system's, or the program has given a function for
- * it. */
+/* Whether this memory can be discarded: it is the system's, which takes back pages, or the program
+ * has given a function for it. */
 bool sy_memory_discards(const sy_memory *memory);
 /* Discards the memory of a range, as sy_os_discard does. 0, or -1: it is still held. */
 int sy_memory_discard(const sy_memory *memory, void *start, size_t bytes);
+/* Empties a range without objects, which goes back to the arena: if it is the system's, it reads as
+ * zero when it is committed again, and its memory goes back if the platform takes back pages. 0, or
+ * -1: the memory is still held, and the content may be lost. */
+int sy_memory_empty(const sy_memory *memory, void *start, size_t bytes);
 
 /* A trim takes free units aside while it calls the system, and marks this time by begin_trim and
  * end_trim. An allocation that finds no room meanwhile waits for its end by wait_for_trim (false:

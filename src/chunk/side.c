@@ -16,7 +16,7 @@
 enum {
     LEAST_SHIFT = 5, /* 32 bytes */
     CLASSES = 15,    /* up to 512 KiB */
-    AREA_BYTES_MAX = 4 << 20,
+    AREA_BYTES_MAX = SY_OS_SERVICES & SY_OS_FREE_ADDRESSES ? 4 << 20 : 1 << 20,
     AREA_BYTES_MIN = 64 << 10, /* where memory is short */
     AREA_OFFSET = 5 * 64, /* keeps caches out of the CPU cache's sets where large objects begin */
 };

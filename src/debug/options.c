@@ -10,6 +10,7 @@
 #include "base/glob.h"
 #include "debug/callback.h"
 #include "debug/fail.h"
+#include "debug/services.h"
 #include "debug/values.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -64,6 +65,8 @@ typedef struct row {
     const sy_value_type *type;
     unsigned check; /* the flag of a cache that the option sets if it is on */
     unsigned text;  /* the index of its text */
+    /* Without this service of the platform, the option keeps its initial value. 0: needs none. */
+    unsigned service;
 } row;
 
 static bool read_leaks(const sy_value_type *type, sy_word word, uint64_t *value) {
@@ -215,17 +218,20 @@ static const row table[OPTIONS] = {
                         "One allocation in N gets pages of its own, with inaccessible "
                         "pages beside them."},
                .type = &guard,
-               .check = SY_GUARD},
+               .check = SY_GUARD,
+               .service = SY_OS_GUARDS},
     [SAMPLE] = {.says = {"sample", "1/N, N, all or off", "1/50000", "off",
                          "The drop-in malloc gives one allocation in N pages of its own, as guard "
                          "does, but with N of 10,000 or more at most 200 in a second; each "
                          "allocation takes three instructions more, and frees stay as fast as "
                          "without."},
-                .type = &guard},
+                .type = &guard,
+                .service = SY_OS_GUARDS},
     [GUARD_SLOTS] = {.says = {"guard-slots", "N, 1 to 65536", NULL, "16384",
                               "The most objects that are guarded at a time, freed ones included; "
                               "at first 256, and more as objects that live long need them."},
-                     .type = &guard_slots},
+                     .type = &guard_slots,
+                     .service = SY_OS_GUARDS},
     [RANDOM] = {.says = {"random", "yes|no", "yes", "no", "Slots are given out in random order."},
                 .type = &yes_no,
                 .check = SY_RANDOM},
@@ -239,7 +245,8 @@ static const row table[OPTIONS] = {
     [LOCK] = {.says = {"lock", "yes|no", "yes", "no",
                        "The memory of objects is locked: never written to swap."},
               .type = &yes_no,
-              .check = SY_LOCKED},
+              .check = SY_LOCKED,
+              .service = SY_OS_LOCKS},
     [AUDIT] = {.says = {"audit", "N, 0 to 1048576, or off", "0", "off",
                         "The stack, thread and time of each allocation and free are "
                         "recorded, and the last N operations of each cache are kept "
@@ -248,11 +255,13 @@ static const row table[OPTIONS] = {
                .check = SY_AUDIT},
     [STACK_DEPTH] = {.says = {"stack-depth", "N, 1 to 64", NULL, "16",
                               "The number of frames that are recorded of each stack."},
-                     .type = &stack_depth},
+                     .type = &stack_depth,
+                     .service = SY_OS_STACKS},
     [UNWIND] = {.says = {"unwind", "auto|frames|tables", NULL, "auto",
                          "How stacks are found: by frame pointers, by unwinding tables, or by "
                          "whichever works."},
-                .type = &unwind},
+                .type = &unwind,
+                .service = SY_OS_STACKS},
     [LEAKS] = {.says = {"leaks", "off, all, or destroy, exit, unreachable with + between", "exit",
                         "off",
                         "Live objects are reported when their cache is destroyed, "
@@ -294,7 +303,8 @@ static const row table[OPTIONS] = {
                           "A report explains a SIGSEGV or SIGBUS that hits a guarded "
                           "object or comes from a pointer that was read from poison; "
                           "auto: once an object is guarded."},
-                 .type = &explain},
+                 .type = &explain,
+                 .service = SY_OS_ACCESSES},
     [ON_FAULT] = {.says = {"on-fault", "abort|continue", NULL, "abort",
                            "After a report, the process aborts or continues."},
                   .type = &on_fault},
@@ -311,7 +321,8 @@ static const row table[OPTIONS] = {
                               "A background thread returns unused memory, instead of the "
                               "threads that allocate; auto: once 16 MiB are in use. "
                               "libslabyard-malloc: auto."},
-                     .type = &maintenance},
+                     .type = &maintenance,
+                     .service = SY_OS_BACKGROUND},
     [SYSTEM_FILES] = {.says = {"system-files", "yes|no", "yes", "yes",
                                "Files of the system tell the memory limit, the memory in use and "
                                "the setting of huge pages. They are read at the start and by the "
@@ -335,7 +346,8 @@ static const row table[OPTIONS] = {
                              "Once this many bytes are in use, caches that grow get huge "
                              "pages, if the system has them. Large objects that the program "
                              "writes get them from a quarter of it."},
-                    .type = &huge},
+                    .type = &huge,
+                    .service = SY_OS_HUGE_PAGES},
 };
 
 static const unsigned late_rows[] = {[SY_LATE_DECAY] = DECAY,
@@ -455,7 +467,7 @@ static void publish(void) {
 
 /* ---- reading ---- */
 
-typedef enum problem { NONE, UNKNOWN, NO_SUCH_VALUE, VALUE_NEEDED } problem;
+typedef enum problem { NONE, UNKNOWN, NO_SUCH_VALUE, VALUE_NEEDED, NOT_HERE } problem;
 
 static unsigned find_option(sy_word name) {
     unsigned which = 0;
@@ -481,12 +493,26 @@ static bool next_part(sy_word *rest, part *next) {
     return false;
 }
 
+/* The service that an option needs for a value, and that the platform lacks; 0: nothing is
+ * missing. */
+static unsigned missing_service(unsigned which, uint64_t value) {
+    const row *it = &table[which];
+    unsigned service = it->service;
+    uint64_t initial;
+    if (which == LEAKS && value & SY_LEAKS_LOST) service = SY_OS_COPIES;
+    if (!service || sy_os_has(service)) return 0;
+    return it->type->read(it->type, word_of(it->says.initial), &initial) && value == initial
+               ? 0
+               : service;
+}
+
 /* Turns what the option `debug` stands for on or off. */
 static void set_debug(settings *all, bool on) {
     static const unsigned rows[] = {CHECK, REDZONE, POISON, QUARANTINE, AUDIT, EXPLAIN};
     for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const sy_option *says = &table[rows[i]].says;
-        set_value(all, rows[i], word_of(on ? says->bare : says->initial));
+        const row *it = &table[rows[i]];
+        bool can = !it->service || sy_os_has(it->service);
+        set_value(all, rows[i], word_of(on && can ? it->says.bare : it->says.initial));
     }
 }
 
@@ -496,20 +522,28 @@ static problem set_part(settings *all, part said_part, uint64_t *said) {
     if (which == OPTIONS) return UNKNOWN;
     const char *bare = table[which].says.bare;
     if (said_part.bare && !bare) return VALUE_NEEDED;
+    uint64_t before = all->value[which];
     if (!set_value(all, which, said_part.bare ? word_of(bare) : said_part.value))
         return NO_SUCH_VALUE;
+    if (missing_service(which, all->value[which])) {
+        all->value[which] = before;
+        return NOT_HERE;
+    }
     *said |= UINT64_C(1) << which;
     if (which == DEBUG) set_debug(all, all->value[DEBUG] != SY_VALUE_OFF);
     return NONE;
 }
 
-/* Carries out all parts that are correct. Returns whether all of them are. */
-static bool set_all(settings *all, const char *text, uint64_t *said) {
-    bool fine = true;
+/* Carries out all parts that are correct. Returns the problem with the last of the others, or
+ * NONE. */
+static problem set_all(settings *all, const char *text, uint64_t *said) {
+    problem last = NONE;
     part next;
-    for (sy_word rest = word_of(text); next_part(&rest, &next);)
-        if (set_part(all, next, said) != NONE) fine = false;
-    return fine;
+    for (sy_word rest = word_of(text); next_part(&rest, &next);) {
+        problem with = set_part(all, next, said);
+        if (with != NONE) last = with;
+    }
+    return last;
 }
 
 /* ---- the environment ---- */
@@ -554,6 +588,11 @@ static void tell(problem what, part said) {
     if (what == UNKNOWN) {
         sy_text_add(&text, " is unknown (SLABYARD)");
         add_nearest(&text, said.name);
+    } else if (what == NOT_HERE) {
+        unsigned which = find_option(said.name);
+        sy_text_add(&text, " cannot be set (SLABYARD), this platform lacks ");
+        sy_text_add(&text,
+                    sy_service_meaning(which == LEAKS ? SY_OS_COPIES : table[which].service));
     } else {
         sy_text_add(&text, what == VALUE_NEEDED ? " needs a value" : " cannot be ");
         if (what == NO_SUCH_VALUE) add_word(&text, said.value);
@@ -567,6 +606,7 @@ static void tell(problem what, part said) {
 static void tell_problems(const char *text) {
     settings nowhere;
     uint64_t said = 0;
+    set_initial(&nowhere);
     part next;
     for (sy_word rest = word_of(text); next_part(&rest, &next);) {
         problem what = set_part(&nowhere, next, &said);
@@ -596,7 +636,7 @@ static void add_wrapped(sy_text *text, const char *sentence) {
  *   redzone=BYTES, 16 to 64K, or off  (default: off; name alone: 64)
  *       This many bytes before and behind ...
  */
-static void tell_option(const sy_option *option) {
+static void tell_option(const sy_option *option, unsigned service) {
     sy_text text = {.length = 0};
     sy_text_add(&text, "  ");
     sy_text_add(&text, option->name);
@@ -610,6 +650,11 @@ static void tell_option(const sy_option *option) {
     }
     sy_text_add(&text, ")");
     add_wrapped(&text, option->meaning);
+    if (service && !sy_os_has(service)) {
+        sy_text_add(&text, "      Not on this platform, which lacks ");
+        sy_text_add(&text, sy_service_meaning(service));
+        sy_text_add(&text, ".\n");
+    }
     sy_os_write(sy_os_stderr(), text.bytes, text.length);
 }
 
@@ -618,7 +663,7 @@ static void tell_help(void) {
     sy_os_write(sy_os_stderr(), title, sizeof title - 1);
     for (unsigned i = 0; i < OPTIONS; i++) {
         sy_option says = describe(i);
-        tell_option(&says);
+        tell_option(&says, table[i].service);
     }
 }
 
@@ -633,7 +678,7 @@ void sy_options_load(void) {
         set_initial(&current);
         set_all(&current, defaults, &waiting);
         keep_defaults(defaults);
-        if (text) fine = set_all(&current, text, &chosen);
+        if (text) fine = set_all(&current, text, &chosen) == NONE;
         waiting |= chosen;
         publish();
         help = is_on(HELP);
@@ -664,7 +709,7 @@ void sy_options_auto_maintenance(void) {
     sy_options_load();
     sy_lock_acquire(&lock);
     uint64_t bit = UINT64_C(1) << MAINTENANCE;
-    bool free_to_choose = !(chosen & bit);
+    bool free_to_choose = !(chosen & bit) && sy_os_has(SY_OS_BACKGROUND);
     if (free_to_choose) {
         current.value[MAINTENANCE] = SY_MAINTENANCE_AUTO;
         waiting |= bit;
@@ -685,17 +730,20 @@ int sy_set_options(const char *text) {
     sy_options_load();
     sy_lock_acquire(&lock);
     draft = current;
-    bool fine = set_all(&draft, text, &said);
-    if (fine) {
+    problem with = set_all(&draft, text, &said);
+    if (with == NONE) {
         current = draft;
         chosen |= said;
         waiting |= said;
         publish();
     }
     sy_lock_release(&lock);
-    if (!fine) errno = EINVAL;
-    if (fine) tell_change();
-    return fine ? 0 : -1;
+    if (with == NONE) {
+        tell_change();
+        return 0;
+    }
+    errno = with == NOT_HERE ? ENOTSUP : EINVAL;
+    return -1;
 }
 
 int sy_get_option(const char *name, char *value, size_t room) {

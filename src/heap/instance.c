@@ -147,6 +147,7 @@ sy_heap *sy_heap_create(const sy_heap_config *config) {
         return NULL;
     }
     bool named = config->flags & SY_HANDLES;
+    if (!sy_cache_flags_are_here(config->flags)) return NULL;
     if (sy_start() != 0 || (named && sy_directory_start() != 0)) return NULL;
     sy_heap *heap = sy_side_take(sizeof *heap);
     if (!heap) return NULL;

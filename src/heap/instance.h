@@ -40,7 +40,8 @@ struct sy_heap {
     _Atomic(sy_cache *) caches[SY_HEAP_CACHES]; /* by class; written under the start's lock */
 };
 
-_Static_assert(SY_HEAP_CLASSES_MAX == (int)SY_CLIENTS_OF_HEAPS, "each class in use has a number");
+_Static_assert(SY_HEAP_CLASSES_MAX == (int)SY_CLIENTS_OF_HEAPS * (16384 / SY_CLIENTS_MAX),
+               "each class in use has a number");
 _Static_assert(SY_HEAP_CACHES <= UINT16_MAX, "classes_of holds a class");
 _Static_assert(sizeof(struct sy_heap) <= 64 << 10, "a heap is a block of side memory");
 

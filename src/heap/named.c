@@ -18,7 +18,7 @@ static sy_cache *cache_of(const sy_heap *heap, sy_handle handle) {
     return class_number ? sy_heap_cache(heap, class_number) : NULL;
 }
 
-_Static_assert(SY_CLIENTS_MAX == 1 << (32 - SY_HANDLE_CACHE), "a word has any client's number");
+_Static_assert(SY_CLIENTS_MAX <= 1 << (32 - SY_HANDLE_CACHE), "a word has any client's number");
 
 void *sy_heap_alloc_handle(sy_heap *heap, size_t size, sy_handle *handle) {
     if (!heap->classes_of) {

@@ -35,11 +35,13 @@
 #include <stdint.h>
 
 #include "debug/callback.h"
+#include "os/platform.h"
 #include "os/start.h"
 
 enum {
-    /* Numbers of clients. Each costs 64 bytes of address space a thread. */
-    SY_CLIENTS_MAX = 16384,
+    /* Numbers of clients. Each costs 64 bytes of address space a thread, and 64 in each shard of
+     * the depots. */
+    SY_CLIENTS_MAX = SY_OS_SERVICES & SY_OS_FREE_ADDRESSES ? 16384 : 4096,
     /*
      * No client has a number below this: the loaded slots of these numbers stay shut. A fast path
      * that reads the client's number from a table (sy_free) finds 0 where there is no client.

@@ -1,6 +1,6 @@
 /*
- * store.c: hands out empty magazines, creates them in segments of 4,096, and gives the memory of
- * unused ones to the system.
+ * store.c: hands out empty magazines, creates them in segments of 4,096 (of 256 where address space
+ * takes memory), and gives the memory of unused ones to the system.
  */
 #include "magazine/store.h"
 
@@ -204,6 +204,7 @@ static size_t trim_word(segment *in, unsigned word, bool aged) {
 }
 
 bool sy_store_trim_step(unsigned *at, bool aged, size_t *bytes) {
+    if (!sy_os_has(SY_OS_DISCARDS)) return false;
     sy_lock_acquire(&lock);
     unsigned end = segment_count * WORDS;
     sy_lock_release(&lock);

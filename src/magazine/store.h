@@ -24,10 +24,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "os/platform.h"
+
 enum {
     SY_MAGAZINE_WORDS = 128, /* of each magazine: a word that stays 0, then the items */
     SY_MAGAZINE_ITEMS = SY_MAGAZINE_WORDS - 1, /* most items in one */
-    SY_MAGAZINES_PER_SEGMENT = 4096,
+    SY_MAGAZINES_PER_SEGMENT = SY_OS_SERVICES & SY_OS_FREE_ADDRESSES ? 4096 : 256,
     SY_MAGAZINE_NUMBER_BITS = 20, /* so 2^20 magazines: 127 Mi items can wait in them */
     SY_MAGAZINE_SEGMENTS = (1 << SY_MAGAZINE_NUMBER_BITS) / SY_MAGAZINES_PER_SEGMENT,
 };

@@ -32,6 +32,12 @@ int sy_os_huge(void *start, size_t bytes, bool wanted) {
 
 int sy_os_make_huge(void *start, size_t bytes) { return sy_os_huge(start, bytes, true); }
 
+/* It is asked whether huge pages would be of use. */
+bool sy_os_is_written(const void *address) {
+    (void)address;
+    return false;
+}
+
 #endif
 #if !(SY_OS_SERVICES & SY_OS_LOCKS)
 

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 
-#include "os/os.h"
 #include "os/race.h"
 
 void *sy_pages_take(size_t bytes, size_t align, const char *name) {

@@ -45,6 +45,20 @@
 
 #define SY_PLATFORM_POSIX (SY_PLATFORM_LINUX || SY_PLATFORM_DARWIN || SY_PLATFORM_BSD)
 
+/* Files have descriptors, as in POSIX. Else there are the C library's streams alone. */
+#define SY_PLATFORM_DESCRIPTORS SY_PLATFORM_POSIX
+
+#if SY_PLATFORM_PORTABLE && defined(__has_include)
+#    if __has_include(<unistd.h>) && __has_include(<fcntl.h>)
+#        undef SY_PLATFORM_DESCRIPTORS
+#        define SY_PLATFORM_DESCRIPTORS 1
+#    endif
+#endif
+
+/* Threads wait in the library's parking lot (parking.c), because the system has no call to wait for
+ * a word of memory. */
+#define SY_PLATFORM_PARKS (SY_PLATFORM_PORTABLE && (SY_OS_SERVICES & SY_OS_THREADS))
+
 /*
  * Services that a platform may lack. Each is a bit of SY_OS_SERVICES, a constant, so that code for
  * a service that is absent is not compiled. A layer asks for the service (sy_os_has), never for the
@@ -77,6 +91,10 @@
         (SY_OS_FREE_ADDRESSES | SY_OS_DISCARDS | SY_OS_LOCKS | SY_OS_GUARDS | SY_OS_ACCESSES | \
          SY_OS_THREADS | SY_OS_BACKGROUND | SY_OS_OBSERVER | SY_OS_LIMITS | SY_OS_RESIDENT |   \
          SY_OS_STACKS | SY_OS_PLACES)
+#elif SY_PLATFORM_PORTABLE && (defined(__STDC_NO_THREADS__) || defined(__wasm__))
+#    define SY_OS_SERVICES 0u
+#elif SY_PLATFORM_PORTABLE
+#    define SY_OS_SERVICES SY_OS_THREADS
 #endif
 
 #endif

@@ -16,8 +16,10 @@
 #include "os/os.h"
 #include "os/pages.h"
 
-static const size_t SLOTS_BYTES = SY_ADDRESS_SPACE(65536, 64) << 20; /* for an unbounded pool */
-enum { STEP_BYTES = 64 << 10 };                                      /* committed at a time */
+/* Of address space, for an unbounded pool. */
+static const size_t SLOTS_BYTES =
+    (size_t)(SY_OS_SERVICES & SY_OS_FREE_ADDRESSES ? SY_ADDRESS_SPACE(65536, 64) : 64) << 20;
+enum { STEP_BYTES = 64 << 10 }; /* committed at a time */
 
 /* A range of addresses that is used from its front. */
 typedef struct sy_range {

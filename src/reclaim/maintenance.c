@@ -173,6 +173,10 @@ static int begin(const sy_os_background *plan) {
 
 int sy_maintenance_start(void) {
     int error = errno;
+    if (!sy_os_has(SY_OS_BACKGROUND)) {
+        errno = ENOTSUP;
+        return -1;
+    }
     if (sy_start() != 0) return -1; /* so that the hooks of fork are registered */
     int result = begin(&on_request);
     if (result == 0) errno = error;

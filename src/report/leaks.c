@@ -259,8 +259,9 @@ static __attribute__((noinline)) int with_groups(sy_cache *cache, unsigned flags
 }
 
 static int find_leaks(sy_cache *cache, unsigned flags, sy_groups_use *use, void *arg) {
-    if (flags & ~(unsigned)SY_LEAKS_UNREACHABLE) {
-        errno = EINVAL;
+    bool known = !(flags & ~(unsigned)SY_LEAKS_UNREACHABLE);
+    if (!known || (flags && !sy_os_has(SY_OS_COPIES))) {
+        errno = known ? ENOTSUP : EINVAL;
         return -1;
     }
     __builtin_unwind_init(); /* saves all callee-saved registers in this frame, where the search

@@ -58,7 +58,7 @@ static void write_rule(model *m, const model_rule *rule) {
     static const char *const whens[] = {"", "every:", "size>", "random:1:"};
     char *end = m->text + strlen(m->text);
     snprintf(end, (size_t)(m->text + sizeof m->text - end), "%s%s%s%llu", m->count > 1 ? "+" : "",
-             rule->system ? "os:discard:" : patterns[rule->pattern].text, whens[rule->how],
+             rule->system ? "os:commit:" : patterns[rule->pattern].text, whens[rule->how],
              (unsigned long long)rule->number);
 }
 
@@ -104,7 +104,7 @@ static void ask_once(model *m, fuzz_input *input) {
     size_t size = fuzz_byte(input) % 24;
     if (byte >= 192) {
         bool due = model_is_due(m, true, 0, 0);
-        fuzz_expect((sy_os_discard(pages, sy_os_page_size()) != 0) == due,
+        fuzz_expect((sy_os_commit(pages, sy_os_page_size()) != 0) == due,
                     "a call fails when it is due");
         return;
     }

@@ -20,6 +20,7 @@
 
 #include "cache/epoch.h"
 #include "stress/stress.h"
+#include "support/services.h"
 
 enum {
     THREADS = 6,
@@ -290,6 +291,7 @@ static _Noreturn void be_child(worker *me) {
 }
 
 static void fork_once(void) {
+    if (!has_all(SY_OS_FORKS)) return;
     pid_t child = fork();
     stress_expect(child >= 0, "a process forks");
     if (child == 0) be_child(&forker);

@@ -17,6 +17,7 @@
 #include "stress/stress.h"
 #include "support/emulated.h"
 #include "support/sanitized.h"
+#include "support/services.h"
 
 enum {
     WORKERS = 3,
@@ -186,6 +187,7 @@ static void fork_once(uint64_t *random) {
 }
 
 int main(int argc, char **argv) {
+    must_have(SY_OS_FORKS, "fork");
     stress_run run = stress_arguments(argc, argv);
     uint64_t random = run.seed, seeds[WORKERS];
     pthread_t workers[WORKERS];

@@ -16,6 +16,7 @@
 
 #include "stress/stress.h"
 #include "support/sanitized.h"
+#include "support/services.h"
 
 enum {
     WORKERS = 3,
@@ -132,6 +133,7 @@ static void *worker(void *argument) {
 }
 
 int main(int argc, char **argv) {
+    must_have(SY_OS_FORKS, "fork");
     stress_run run = stress_arguments(argc, argv);
     uint64_t random = run.seed, seeds[WORKERS];
     pthread_t workers[WORKERS];

@@ -15,6 +15,7 @@
 #include <slabyard/slabyard.h>
 
 #include "stress/stress.h"
+#include "support/services.h"
 
 enum { FORKERS = 2, WRITERS = 3, CHILD_SECONDS = 60, PIECES = 64 };
 
@@ -73,6 +74,7 @@ static void *forker(void *arg) {
 }
 
 int main(int argc, char **argv) {
+    must_have(SY_OS_FORKS, "fork");
     stress_run run = stress_arguments(argc, argv);
     pthread_t threads[FORKERS + WRITERS + 1];
     alarm((unsigned)run.seconds + CHILD_SECONDS);

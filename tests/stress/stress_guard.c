@@ -14,6 +14,7 @@
 #include "debug/options.h"
 #include "stress/stress.h"
 #include "support/sanitized.h"
+#include "support/services.h"
 
 enum { THREADS = 4, CACHES = 5, EXCHANGED = 512, EVERY = 8, SLOTS = 200 };
 
@@ -124,6 +125,7 @@ static void run_threads(const stress_run *run) {
 }
 
 int main(int argc, char **argv) {
+    must_have(SY_OS_GUARDS, "guard pages");
     stress_run run = stress_arguments(argc, argv);
     stress_expect(sy_set_options("guard=8,guard-slots=200") == 0, "the options are known");
     static const unsigned flags[CACHES] = {0, SY_EPOCHS, 0, 0, SY_REDZONE | SY_POISON};

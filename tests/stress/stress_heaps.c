@@ -17,6 +17,7 @@
 
 #include "heap/instance.h"
 #include "stress/stress.h"
+#include "support/services.h"
 
 enum {
     THREADS = 6,
@@ -235,6 +236,7 @@ static _Noreturn void be_child(uint64_t *random) {
 }
 
 static void fork_once(uint64_t *random) {
+    if (!has_all(SY_OS_FORKS)) return;
     pid_t child = fork();
     stress_expect(child >= 0, "a process forks");
     if (child == 0) be_child(random);

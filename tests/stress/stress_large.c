@@ -12,6 +12,7 @@
 #include <slabyard/slabyard.h>
 
 #include "stress/stress.h"
+#include "support/services.h"
 
 enum {
     THREADS = 4,
@@ -94,6 +95,7 @@ static void replace_one(uint64_t *random) {
 }
 
 static void fork_once(uint64_t *random) {
+    if (!has_all(SY_OS_FORKS)) return;
     pid_t pid = fork();
     stress_expect(pid >= 0, "a process is made");
     if (pid == 0) {

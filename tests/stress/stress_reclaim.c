@@ -19,6 +19,7 @@
 
 #include "reclaim/reclaim.h"
 #include "stress/stress.h"
+#include "support/services.h"
 
 enum {
     THREADS_MIN = 2,
@@ -260,13 +261,18 @@ static void begin_round(uint64_t *random) {
     }
 }
 
+static void start_maintenance(void) {
+    stress_expect(sy_maintenance_start() == 0 || !has_all(SY_OS_BACKGROUND),
+                  "there is a thread to be had");
+}
+
 /* Starts and stops the maintenance thread, and changes the decay. */
 static void let_work(uint64_t *random, double until) {
     while (stress_now() < until) {
         struct timespec pause = {0, (long)stress_below(random, 20000000)};
         nanosleep(&pause, NULL);
         if (stress_below(random, 2))
-            stress_expect(sy_maintenance_start() == 0, "there is a thread to be had");
+            start_maintenance();
         else
             sy_maintenance_stop();
         sy_set_decay(stress_below(random, 8) ? 1 : stress_below(random, 3) * 50);
@@ -304,7 +310,7 @@ static void end_round(uint64_t *random) {
     look_at_all();
     if (stress_below(random, 2)) free_everything();
     look_at_all();
-    if (stress_below(random, 2)) stress_expect(sy_maintenance_start() == 0, "there is a thread");
+    if (stress_below(random, 2)) start_maintenance();
 }
 
 static void end_all(void) {
@@ -312,7 +318,7 @@ static void end_all(void) {
     free_everything();
     sy_maintenance_stop();
     look_at_all();
-    stress_expect(sy_maintenance_start() == 0, "there is a thread");
+    start_maintenance();
     for (unsigned kind = 0; kind < HEAP; kind++)
         stress_expect(sy_cache_destroy(caches[kind]) == 0, "an unused cache can be destroyed");
     sy_maintenance_stop();

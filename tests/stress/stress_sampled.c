@@ -14,6 +14,7 @@
 #include "debug/guard.h"
 #include "heap/sampled.h"
 #include "stress/stress.h"
+#include "support/services.h"
 
 enum { THREADS = 4, SLOTS = 256, SIZE_MOST = 5000, CHILD_SECONDS = 30 };
 
@@ -88,6 +89,7 @@ static void fork_once(uint64_t *random) {
 }
 
 int main(int argc, char **argv) {
+    must_have(SY_OS_GUARDS, "guard pages");
     static const char *const options[] = {"sample=1/3", "sample=1/50", "sample=all", "sample=1/7"};
     stress_run run = stress_arguments(argc, argv);
     uint64_t seeds[THREADS], random = run.seed;

@@ -12,6 +12,7 @@
 #include "debug/stack.h"
 #include "os/os.h"
 #include "stress/stress.h"
+#include "support/services.h"
 
 enum { THREADS = 6, STACKS = 500000, WINDOW = 64, LEVELS = 20 };
 
@@ -71,6 +72,7 @@ static void *work(void *arg) {
 }
 
 int main(int argc, char **argv) {
+    must_have(SY_OS_STACKS, "recorded stacks");
     stress_run run = stress_arguments(argc, argv);
     pthread_t threads[THREADS];
     uint64_t seeds[THREADS];

@@ -19,6 +19,7 @@
 #include <slabyard/vmem.h>
 
 #include "stress/stress.h"
+#include "support/services.h"
 
 enum {
     THREADS = 8,
@@ -287,6 +288,7 @@ static _Noreturn void be_child(segment *held, uint64_t random) {
 }
 
 static void fork_once(uint64_t *random) {
+    if (!has_all(SY_OS_FORKS)) return;
     segment held[HELD_BY_MAIN];
     for (size_t i = 0; i < HELD_BY_MAIN; i++) held[i] = take(i % KINDS, THREADS + 1, random);
     uint64_t seed = stress_random(random);

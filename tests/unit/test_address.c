@@ -20,6 +20,7 @@
 #include "os/fake.h"
 #include "os/os.h"
 #include "support/child.h"
+#include "support/services.h"
 #include "support/wide.h"
 
 static const size_t MIB = 1 << 20;
@@ -57,6 +58,7 @@ static void grow(void *arg) {
 }
 
 static void extents_grow_so_that_mappings_stay_few(void **state) {
+    needs(SY_OS_FREE_ADDRESSES);
     (void)state;
     needs_wide_addresses();
     assert_int_equal(in_child(grow, NULL), 0);
@@ -74,6 +76,7 @@ static void release(void *arg) {
 }
 
 static void what_is_released_goes(void **state) {
+    needs(SY_OS_FREE_ADDRESSES);
     (void)state;
     assert_int_equal(in_child(release, NULL), 0);
 }
@@ -170,6 +173,7 @@ static void shortage(void *arg) {
 }
 
 static void where_space_is_short_a_small_extent_will_do(void **state) {
+    needs(SY_OS_FREE_ADDRESSES);
     (void)state;
     assert_int_equal(in_child(shortage, NULL), 0);
 }
@@ -190,6 +194,7 @@ static void lack_leaves(void *arg) {
 }
 
 static void where_the_map_lacks_space_a_smaller_extent_will_do(void **state) {
+    needs(SY_OS_FREE_ADDRESSES);
     (void)state;
     assert_int_equal(in_child(lack_leaves, NULL), 0);
 }
@@ -217,6 +222,7 @@ static void fill(void *arg) {
 }
 
 static void eight_gibibytes_are_few_pieces(void **state) {
+    needs(SY_OS_FREE_ADDRESSES);
     (void)state;
     assert_int_equal(in_child(fill, NULL), 0);
 }
@@ -252,6 +258,7 @@ static void one_commit_less(void *arg) {
 }
 
 static void an_extent_is_committed_whole_if_a_part_cannot_be(void **state) {
+    needs(SY_OS_FREE_ADDRESSES);
     (void)state;
     assert_int_equal(in_child(one_commit_less, NULL), 0);
 }

@@ -22,6 +22,7 @@
 #include "os/fake.h"
 #include "support/child.h"
 #include "support/sanitized.h"
+#include "support/services.h"
 
 static const size_t MIB = 1 << 20;
 
@@ -117,6 +118,7 @@ static void free_all_then_allocate(void *bytes) {
 }
 
 static void freed_memory_serves_any_size_below_a_limit(void **state) {
+    needs(SY_OS_LIMITS);
     (void)state;
     size_t sizes[] = {3000, 300 * MIB};
     for (int i = 0; i < 2; i++) run_in_child(free_all_then_allocate, &sizes[i]);
@@ -237,6 +239,7 @@ static void fill(void *resource) {
 }
 
 static void up_to_a_limit_all_can_be_had(void **state) {
+    needs(SY_OS_LIMITS);
     (void)state;
     int resources[] = {RLIMIT_AS, RLIMIT_DATA};
     for (int i = 0; i < 2; i++) run_in_child(fill, &resources[i]);

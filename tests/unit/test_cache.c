@@ -23,6 +23,7 @@
 #include "os/fake.h"
 #include "support/child.h"
 #include "support/page_size.h"
+#include "support/services.h"
 
 static void sound(sy_cache *cache) {
     must(sy_cache_verify(cache) == 0);
@@ -692,6 +693,7 @@ static void what_was_reserved_is_for_any_thread(void **state) {
 }
 
 static void reserve_backs_what_a_trim_took(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     needs_small_pages();
     sy_cache *cache = make((sy_cache_config){.size = 200});
@@ -1016,6 +1018,7 @@ static void destroy_gives_everything_up(void **state) {
 /* ---- many caches ---- */
 
 static void thousands_of_caches_keep_apart(void **state) {
+    needs(SY_OS_FREE_ADDRESSES);
     (void)state;
     enum { CACHES = 4500 };
     static sy_cache *caches[CACHES];
@@ -1034,6 +1037,7 @@ static void thousands_of_caches_keep_apart(void **state) {
 }
 
 static void as_many_caches_as_promised(void **state) {
+    needs(SY_OS_FREE_ADDRESSES);
     (void)state;
     static sy_cache *caches[20000];
     size_t count = 0;
@@ -1053,6 +1057,7 @@ static void *use_cache(void *arg) {
 }
 
 static void numbers_are_reused_thousands_of_times(void **state) {
+    needs(SY_OS_FREE_ADDRESSES);
     (void)state;
     sy_stats before, after;
     use_cache(inner = make((sy_cache_config){.size = 40}));

@@ -19,6 +19,7 @@
 #include "os/fake.h"
 #include "pool/audit.h"
 #include "support/faults.h"
+#include "support/services.h"
 
 static const unsigned ALL = SY_CHECKED | SY_REDZONE | SY_POISON | SY_QUARANTINE | SY_AUDIT;
 

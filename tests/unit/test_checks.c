@@ -17,6 +17,7 @@
 #include "support/child.h"
 #include "support/faults.h"
 #include "support/page_size.h"
+#include "support/services.h"
 
 static const unsigned ALL =
     SY_CHECKED | SY_REDZONE | SY_POISON | SY_QUARANTINE | SY_AUDIT | SY_RANDOM | SY_EDGES;
@@ -271,6 +272,7 @@ static void a_write_after_free_is_seen_when_the_slab_goes(void **state) {
 /* The edges stay when the pages between them go back to the system. So do the marks of the slots
  * beside the edges. */
 static void a_trim_leaves_the_ends_of_a_slab(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     needs_small_pages();
     enum { COUNT = 1000 };
@@ -292,6 +294,7 @@ static void a_trim_leaves_the_ends_of_a_slab(void **state) {
 }
 
 static void pages_that_go_in_the_midst_are_verified_and_forgotten(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     needs_small_pages();
     enum { COUNT = 1000 };

@@ -15,6 +15,7 @@
 #include "chunk/chunk.h"
 #include "os/fake.h"
 #include "support/child.h"
+#include "support/services.h"
 
 static const size_t UNIT = SY_UNIT_BYTES;
 
@@ -109,6 +110,7 @@ static void more_than_there_is_is_refused(void **state) {
 
 /* After mlockall(MCL_FUTURE). The fake counts the bytes that are locked or unlocked. */
 static void runs_are_locked_where_all_memory_is(void **state) {
+    needs(SY_OS_LOCKS);
     (void)state;
     bool clean;
     sy_fake_reset();
@@ -172,6 +174,7 @@ static void a_random_history_overlaps_nothing(void **state) {
 }
 
 static void what_was_used_is_dirty_until_a_trim(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     bool clean;
     sy_chunk_trim(&sy_memory_main);
@@ -197,6 +200,7 @@ static void what_was_used_is_dirty_until_a_trim(void **state) {
 }
 
 static void an_empty_chunk_goes_back_whole(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     sy_slab *runs[40];
     sy_chunk_trim(&sy_memory_main);
@@ -212,6 +216,7 @@ static void an_empty_chunk_goes_back_whole(void **state) {
 }
 
 static void the_tightest_free_run_is_used_first(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     sy_slab *whole = take_units(63), *most = take_units(60);
     sy_slab *small = take_units(3); /* in the 3 units that the run of 60 left */
@@ -246,6 +251,7 @@ static void a_span_grows_and_shrinks_in_place(void **state) {
 }
 
 static void a_span_does_not_grow_into_another(void **state) {
+    needs(SY_OS_FREE_ADDRESSES);
     (void)state;
     sy_chunk_trim(&sy_memory_main);
     sy_slab *first = take_units(2), *second = take_units(2);
@@ -287,6 +293,7 @@ static void without_memory_there_is_no_run(void **state) {
 }
 
 static void a_trim_that_fails_keeps_units_dirty(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     bool clean;
     sy_chunk_trim(&sy_memory_main);
@@ -309,6 +316,7 @@ static void a_trim_that_fails_keeps_units_dirty(void **state) {
 
 /* A chunk that could not be released is used again, and released when the system allows it. */
 static void a_chunk_that_cannot_be_given_back_is_not_lost(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     bool clean;
     sy_chunk_trim(&sy_memory_main);
@@ -376,6 +384,7 @@ static size_t trim_in_steps(bool aged, size_t most) {
 }
 
 static void a_step_gives_back_a_few_units(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     sy_chunk_trim(&sy_memory_main);
     sy_slab *kept = take_units(1), *run = take_units(60);
@@ -389,6 +398,7 @@ static void a_step_gives_back_a_few_units(void **state) {
 }
 
 static void by_age_a_trim_takes_what_was_free_before(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     sy_chunk_trim(&sy_memory_main);
     sy_slab *kept = take_units(1), *old = take_units(20), *young = take_units(30);
@@ -410,6 +420,7 @@ static void by_age_a_trim_takes_what_was_free_before(void **state) {
 
 /* Each trim visits each chunk, while other threads take and give runs. */
 static void trims_that_overlap_leave_nothing_out(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     enum { RUNS = 5 };
     sy_slab *runs[RUNS], *kept[RUNS];
@@ -437,6 +448,7 @@ static int start(void **state) {
 }
 
 static void dirty_units_are_taken_first(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     bool clean;
     sy_chunk_trim(&sy_memory_main);
@@ -510,6 +522,7 @@ static void torn_lists_are_made_anew(void **state) {
 }
 
 static void neighbouring_units_go_back_together(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     sy_chunk_trim(&sy_memory_main);
     sy_run_give(take_units(63)); /* so that all units are alike */

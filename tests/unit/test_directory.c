@@ -29,6 +29,7 @@
 #include "support/child.h"
 #include "support/history.h"
 #include "support/page_size.h"
+#include "support/services.h"
 
 enum { GROUP = 64, CACHE_NUMBER = 5 };
 
@@ -76,6 +77,7 @@ static void starting_again_changes_nothing(void *arg) {
 }
 
 static void a_directory_starts_once(void **state) {
+    needs(SY_OS_FREE_ADDRESSES);
     (void)state;
     passes_in_child(starting_again_changes_nothing);
 }
@@ -232,17 +234,20 @@ static void give_by_age(void *arg) {
 }
 
 static void by_age_pages_go_that_slabs_have_left(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     passes_in_child(give_by_age);
 }
 
 static void pages_of_words_go_back(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     needs_small_pages();
     passes_in_child(give_pages);
 }
 
 static void words_are_cleared_though_their_pages_stay(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     needs_small_pages();
     assert_int_equal(in_child(give_pages, (void *)1), 0);
@@ -322,6 +327,7 @@ static void have_little_address_space(void *arg) {
 }
 
 static void where_space_is_short_a_directory_leaves_some(void **state) {
+    needs(SY_OS_FREE_ADDRESSES);
     (void)state;
     passes_in_child(have_little_address_space);
 }
@@ -626,6 +632,7 @@ static void give_across_pages(void *arg) {
 }
 
 static void the_last_page_of_a_range_goes_back(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     passes_in_child(give_across_pages);
 }

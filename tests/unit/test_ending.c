@@ -30,6 +30,7 @@
 #include <slabyard/vmem.h>
 
 #include "support/child.h"
+#include "support/services.h"
 
 enum { COUNT = 2000, SIZE = 1000, HANG_SECONDS = 60 };
 
@@ -184,6 +185,7 @@ static void in_a_trim_of_the_cache(void **state) {
 }
 
 static void in_a_trim_of_everything(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     each_way(trims_all, 0, false);
     each_way(trims_some, 0, false);
@@ -432,6 +434,7 @@ static void stops_maintenance(void *unused) {
 }
 
 static void maintenance_is_stopped_by_itself(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     assert_int_equal(in_child(stops_maintenance, NULL), 0);
 }

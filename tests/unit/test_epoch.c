@@ -18,6 +18,7 @@
 #include "reclaim/reclaim.h"
 #include "support/epochs.h"
 #include "support/page_size.h"
+#include "support/services.h"
 
 /* ---- the slabs of epochs ---- */
 
@@ -305,6 +306,7 @@ static void what_is_freed_is_not_given_out_before_it_is_back(void **state) {
 }
 
 static void trims_punch_holes_into_slabs_of_epochs(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     needs_small_pages();
     sy_cache *cache = make((sy_cache_config){.name = "order", .size = 1024});
@@ -327,6 +329,7 @@ static void trims_punch_holes_into_slabs_of_epochs(void **state) {
 
 /* Two passes: the first notes the free pages, the second returns those that were not used since. */
 static void what_an_epoch_does_not_use_goes_by_age(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     needs_small_pages();
     sy_cache *cache = make((sy_cache_config){.name = "order", .size = 1024});
@@ -363,6 +366,7 @@ static void *give_all_and_flush(void *arg) {
 }
 
 static void other_threads_free_before_and_after_the_close(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     job it = {.cache = make((sy_cache_config){.name = "order"})};
     for (int late = 0; late < 2; late++) {
@@ -381,6 +385,7 @@ static void other_threads_free_before_and_after_the_close(void **state) {
 
 /* The objects that a thread frees before it ends go back in the next trim or pass by age. */
 static void what_ended_threads_freed_late_goes_by_age(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     job it = {.cache = make((sy_cache_config){.name = "order"})};
     sy_epoch *epoch = open_epoch("request");
@@ -412,6 +417,7 @@ static void *be_in_it(void *arg) {
 
 /* A thread keeps the items in its magazine until it takes a slow path. */
 static void threads_that_are_in_it_may_finish(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     pthread_t thread;
     job it = {.cache = make((sy_cache_config){.name = "order"}), .epoch = open_epoch("shared")};
@@ -440,6 +446,7 @@ static void *never_end_it(void *arg) {
 }
 
 static void a_thread_that_ends_inside_is_missed(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     job it = {.cache = make((sy_cache_config){.name = "order"}), .epoch = open_epoch("left")};
     in_thread(never_end_it, &it);
@@ -710,6 +717,7 @@ static void go_on_in_child(void *arg) {
 }
 
 static void a_child_has_the_epochs_of_the_thread_that_forked(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     pthread_t thread;
     job it = {.cache = make((sy_cache_config){.name = "order"}), .epoch = open_epoch("shared")};

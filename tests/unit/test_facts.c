@@ -13,6 +13,7 @@
 #include "os/facts.h"
 #include "os/fake.h"
 #include "support/ages.h"
+#include "support/services.h"
 
 static const size_t LIMIT = 123456789;
 
@@ -23,6 +24,7 @@ static int prepare(void **state) {
 }
 
 static void where_files_cannot_be_read_the_facts_stay(void **state) {
+    needs(SY_OS_OBSERVER);
     (void)state;
     sy_fake_set_memory_limit(LIMIT);
     assert_int_equal(sy_facts_now.memory_limit, LIMIT);
@@ -67,6 +69,7 @@ static void *read_cancelled(void *unused) {
 }
 
 static void a_reading_is_no_cancellation_point(void **state) {
+    needs(SY_OS_OBSERVER);
     (void)state;
     pthread_t thread;
     void *result;
@@ -89,6 +92,7 @@ static void fork_in_a_reading(void) {
 
 /* The parent's thread that was reading does not exist in the child. */
 static void a_child_of_a_reading_reads(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     must(sy_start() == 0);
     sy_fake_run_before_reading(fork_in_a_reading);

@@ -19,6 +19,7 @@
 #include "os/fake.h"
 #include "os/os.h"
 #include "support/child.h"
+#include "support/services.h"
 
 enum { ASKED_MAX = 64 };
 
@@ -461,6 +462,7 @@ static void start_library(void) { sy_free(sy_malloc(1)); }
 
 /* Another thread is changing the rules at the moment of the fork. */
 static void a_child_can_set_its_own(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     pthread_t thread;
     start_library();

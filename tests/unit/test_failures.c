@@ -24,6 +24,7 @@
 #include "os/fake.h"
 #include "support/child.h"
 #include "support/history.h"
+#include "support/services.h"
 
 enum { KINDS = 5, OBJECTS_MAX = 3000, HEAP_OBJECTS = 120 };
 
@@ -288,11 +289,13 @@ static const history whole = {
 };
 
 static void any_one_call_may_fail(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     history_fail_each(&whole, false, 100); /* as many calls has the history */
 }
 
 static void all_calls_may_fail_for_a_while(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     history_fail_each(&whole, true, 100);
 }

@@ -26,6 +26,7 @@
 #include "support/child.h"
 #include "support/page_size.h"
 #include "support/sanitized.h"
+#include "support/services.h"
 #include "vmem/arena.h"
 
 enum { MANY = 3000, FORKS = 20, PATIENCE = 300 /* seconds; then the process waits for ever */ };
@@ -403,6 +404,7 @@ static void discard_may_fork(void **state) {
 }
 
 int main(void) {
+    must_have(SY_OS_FORKS, "fork");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hooks_may_allocate_and_free),
         cmocka_unit_test(hooks_may_wait_for_threads_that_allocate),

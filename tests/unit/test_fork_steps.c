@@ -38,6 +38,7 @@
 #include "reclaim/slack.h"
 #include "support/child.h"
 #include "support/sanitized.h"
+#include "support/services.h"
 #include "vmem/arena.h"
 
 enum {
@@ -717,6 +718,7 @@ static void a_fork_at_any_instruction_without_a_lock_of_another_thread(void **st
 
 /* Arguments: a value of `distance`, and the name of the only operation to run. */
 int main(int argc, char **argv) {
+    must_have(SY_OS_FORKS, "fork");
     if (argc > 1) distance = (unsigned)atoi(argv[1]);
     if (argc > 2) only = argv[2];
     const struct CMUnitTest tests[] = {

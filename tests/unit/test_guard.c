@@ -24,6 +24,7 @@
 #include "os/start.h"
 #include "support/child.h"
 #include "support/emulated.h"
+#include "support/services.h"
 
 static size_t page;
 static sy_watch watch, other;
@@ -63,6 +64,7 @@ static void begin(uint32_t slots, uint32_t every) {
 
 #define RUN(name)                                         \
     static void name(void **state) {                      \
+        needs(SY_OS_GUARDS);                              \
         (void)state;                                      \
         assert_int_equal(in_child(name##_here, NULL), 0); \
     }
@@ -520,6 +522,7 @@ static bool told(bad_access access, const char *headline, int *status) {
 }
 
 static void a_bad_access_is_reported_and_ends_the_process(void **state) {
+    needs(SY_OS_ACCESSES);
     (void)state;
     if (is_emulated()) skip(); /* a report cannot say whether it was a read or a write */
     static const struct {
@@ -540,6 +543,7 @@ static void a_bad_access_is_reported_and_ends_the_process(void **state) {
 static void exit_handled(int signal_number) { _exit(signal_number + 1); }
 
 static void the_handler_there_was_comes_after_the_report(void **state) {
+    needs(SY_OS_ACCESSES);
     (void)state;
     if (is_emulated()) skip(); /* a report cannot say whether it was a read or a write */
     const bad_access access = {100, 100, false, false, exit_handled, NULL};

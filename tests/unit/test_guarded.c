@@ -20,6 +20,7 @@
 #include "debug/options.h"
 #include "os/start.h"
 #include "support/child.h"
+#include "support/services.h"
 
 static sy_fault last;
 static unsigned faults;
@@ -44,6 +45,7 @@ static void begin(uint32_t every) {
 
 #define RUN(name)                                         \
     static void name(void **state) {                      \
+        needs(SY_OS_GUARDS);                              \
         (void)state;                                      \
         assert_int_equal(in_child(name##_here, NULL), 0); \
     }

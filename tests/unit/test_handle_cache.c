@@ -16,6 +16,7 @@
 #include "support/handles.h"
 #include "support/resident.h"
 #include "support/sanitized.h"
+#include "support/services.h"
 
 /* ---- by address ---- */
 
@@ -353,6 +354,7 @@ static void objects_are_constructed_once_and_destructed_once(void **state) {
 
 /* An object a page, so that a trim destructs each by itself. */
 static void an_object_waits_for_its_last_pin_before_it_is_destructed(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     sy_cache *cache = make_constructed(0, sy_os_page_size());
     sy_handle handle;
@@ -468,6 +470,7 @@ static void memory_goes_back(void *arg) {
 }
 
 static void objects_and_directory_give_their_memory_back(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     static const size_t sizes[] = {8, 48, 64, 200, 1000, 20000};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)

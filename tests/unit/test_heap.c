@@ -22,6 +22,7 @@
 #include "heap/classes.h"
 #include "os/fake.h"
 #include "support/child.h"
+#include "support/services.h"
 
 static const size_t KIB = 1 << 10, MIB = 1 << 20, GIB = 1 << 30;
 
@@ -661,6 +662,7 @@ static void a_first_free_needs_no_memory(void **state) {
 #define TEST(name) cmocka_unit_test_setup(name, begin)
 
 static void a_large_object_that_shrinks_gives_memory_back(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     char *object = sy_malloc((size_t)40 << 20);
     assert_non_null(object);

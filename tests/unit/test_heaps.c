@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "support/heaps.h"
+#include "support/services.h"
 
 static const unsigned kinds[] = {0, SY_CHECKED, SY_HANDLES, SY_CHECKED | SY_HANDLES};
 enum { KINDS = sizeof kinds / sizeof *kinds };
@@ -378,6 +379,7 @@ static void heaps_leave_room_for_caches(void *arg) {
 }
 
 static void many_heaps_leave_room_for_caches(void **state) {
+    needs(SY_OS_FREE_ADDRESSES);
     (void)state;
     assert_int_equal(in_child(heaps_leave_room_for_caches, NULL), 0);
 }

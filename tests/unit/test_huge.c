@@ -20,6 +20,7 @@
 #include "os/fake.h"
 #include "support/ages.h"
 #include "support/resident.h"
+#include "support/services.h"
 #include "support/small_pages.h"
 
 enum {
@@ -848,6 +849,7 @@ static void only_memory_to_be_written_gets_them(void **state) {
 #define SPANS(name) cmocka_unit_test_setup_teardown(name, begin_spans, leave_large)
 
 int main(void) {
+    must_have(SY_OS_HUGE_PAGES, "huge pages");
     const struct CMUnitTest tests[] = {
         LARGE(the_first_run_of_a_half_backs_all_of_it),
         LARGE(further_runs_use_what_is_backed),

@@ -12,6 +12,7 @@
 #include "os/fake.h"
 #include "support/ages.h"
 #include "support/page_size.h"
+#include "support/services.h"
 
 enum { MIB = 1 << 20, CALM = 60 };
 
@@ -65,12 +66,14 @@ static void is_noticed(size_t bytes, size_t count) {
 }
 
 static void units_that_are_used_again(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     is_noticed((size_t)300 * 1024, 70);
 }
 
 /* A span in each chunk stays, so the chunks stay too. */
 static void units_of_chunks_in_use_that_are_used_again(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     static void *spans[400];
     const size_t bytes = (size_t)256 * 1024;
@@ -90,6 +93,7 @@ static void units_of_chunks_in_use_that_are_used_again(void **state) {
 /* A pass discards four units in a step. Here a span takes them, and four others of the same chunk,
  * before the next step. */
 static void units_that_are_used_again_within_the_pass(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     static unsigned char *spans[60];
     const size_t bytes = (size_t)256 * 1024;
@@ -114,16 +118,19 @@ static void units_that_are_used_again_within_the_pass(void **state) {
 }
 
 static void large_spans_that_are_used_again(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     is_noticed((size_t)6 * MIB, 4);
 }
 
 static void slabs_that_are_used_again(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     is_noticed(1024, COUNT);
 }
 
 static void pages_that_are_used_again(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     needs_small_pages();
     sy_cache *cache = make(4096, SY_CHECKED); /* no magazines */
@@ -147,6 +154,7 @@ static void pages_that_are_used_again(void **state) {
 /* The mark of a returned page outlives the pass that returned it. All marks end with each fourth
  * pass, so the page is noticed in some of four places between these. */
 static void pages_that_are_used_again_a_pass_later(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     needs_small_pages();
     sy_cache *cache = make(4096, SY_CHECKED);
@@ -186,16 +194,19 @@ static void is_not_noticed(size_t count, size_t again, unsigned later) {
 }
 
 static void memory_that_is_used_again_late_does_not_count(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     is_not_noticed(70, 70, 5); /* four decay times, and the rest of the pass at work */
 }
 
 static void a_little_memory_does_not_count(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     is_not_noticed(20, 20, 0);
 }
 
 static void a_small_part_does_not_count(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     is_not_noticed(400, 40, 0);
 }
@@ -279,6 +290,7 @@ static void a_fall_by_a_small_part_does_not_count(void **state) {
 /* 4 MiB of spans return with each pass, and once 27 MiB of pages, of which 2 MiB at a time are used
  * again. */
 static void a_fall_does_not_count_if_memory_is_used_again(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     needs_small_pages();
     enum { PAGES = 8000, AGAIN = 580 };
@@ -305,6 +317,7 @@ static void a_fall_does_not_count_if_memory_is_used_again(void **state) {
 }
 
 static void memory_that_is_used_again_ends_a_fall(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     take_for_a_fall(60);
     assert_int_equal(fall(60), 1);
@@ -319,6 +332,7 @@ static void memory_that_is_used_again_ends_a_fall(void **state) {
 /* ---- the way back ---- */
 
 static void after_calm_passes_the_interval_is_halved(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     is_noticed((size_t)300 * 1024, 70);
     assert_int_equal(decay_times(), 4);
@@ -331,6 +345,7 @@ static void after_calm_passes_the_interval_is_halved(void **state) {
 }
 
 static void a_new_decay_time_begins_anew(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     is_noticed((size_t)300 * 1024, 70);
     sy_set_decay(3 * DECAY_MS);

@@ -17,6 +17,7 @@
 #include "os/fake.h"
 #include "os/os.h"
 #include "support/child.h"
+#include "support/services.h"
 #include "support/wide.h"
 
 static const size_t MIB = 1 << 20;
@@ -97,6 +98,7 @@ static void sizes_up_to_a_gibibyte_are_had(void **state) {
 }
 
 static void a_span_grows_into_its_own_space(void **state) {
+    needs(SY_OS_FREE_ADDRESSES);
     (void)state;
     bool clean;
     uintptr_t extent = open_extent(64 * MIB);
@@ -129,6 +131,7 @@ static void a_span_grows_into_its_own_space(void **state) {
 }
 
 static void room_to_grow_is_had_where_asked_for(void **state) {
+    needs(SY_OS_FREE_ADDRESSES);
     (void)state;
     bool clean;
     uintptr_t extent = open_extent(64 * MIB);
@@ -149,6 +152,7 @@ static void room_to_grow_is_had_where_asked_for(void **state) {
 }
 
 static void growing_fails_without_memory(void **state) {
+    needs(SY_OS_FREE_ADDRESSES);
     (void)state;
     bool clean;
     sy_slab *span = take(5 * MIB, &clean);
@@ -163,6 +167,7 @@ static void growing_fails_without_memory(void **state) {
 }
 
 static void a_freed_span_is_kept_for_its_like(void **state) {
+    needs(SY_OS_MOVES);
     (void)state;
     bool clean;
     sy_slab *span = take(10 * MIB, &clean), *other;
@@ -185,6 +190,7 @@ static void a_freed_span_is_kept_for_its_like(void **state) {
 
 /* A vector that grows and is freed, again and again, uses the same memory. */
 static void what_grows_takes_what_is_kept(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     bool clean;
     sy_slab *span = take(16 * MIB, &clean);
@@ -203,6 +209,7 @@ static void what_grows_takes_what_is_kept(void **state) {
 }
 
 static void a_kept_span_must_have_the_alignment(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     bool clean;
     sy_slab *spans[4];
@@ -220,6 +227,7 @@ static void a_kept_span_must_have_the_alignment(void **state) {
 }
 
 static void what_is_kept_is_bounded(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     bool clean;
     sy_slab *spans[30];
@@ -237,6 +245,7 @@ static void what_is_kept_is_bounded(void **state) {
 }
 
 static void a_few_spans_are_kept(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     needs_wide_addresses();
     enum { SPANS = 40, KEPT = 32 };
@@ -252,6 +261,7 @@ static void a_few_spans_are_kept(void **state) {
 }
 
 static void of_what_is_huge_a_part_is_kept(void **state) {
+    needs(SY_OS_HUGE_PAGES);
     (void)state;
     bool clean;
     size_t reserved = reserved_space();
@@ -424,6 +434,7 @@ static void content_that_moved_to_a_lost_span_comes_back(void **state) {
 }
 
 static void what_does_not_move_is_copied(void **state) {
+    needs(SY_OS_MOVES);
     (void)state;
     bool clean;
     sy_slab *from = take_filled(8, 1), *to = take(12 * MIB, &clean);
@@ -438,6 +449,7 @@ static void what_does_not_move_is_copied(void **state) {
 /* A span with room to grow gets no memory of kept spans: it is made for an object that grows, whose
  * content is moved to it and would replace that memory. */
 static void what_has_room_to_grow_gathers_nothing(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     bool clean;
     sy_run_give(take_filled(30, 1));
@@ -651,6 +663,7 @@ static void blocks_of_all_sizes_live_in_the_same_memory(void **state) {
 }
 
 static void with_little_space_none_is_left_to_grow(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     bool clean;
     sy_fake_fail_above(SY_FAKE_RESERVE, 20 * MIB);
@@ -698,6 +711,7 @@ static void whatever_fails_nothing_is_lost(void **state) {
 
 /* If a release fails, the address space is lost, but its memory goes back. */
 static void what_cannot_be_released_is_discarded(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     bool clean;
     sy_slab *span = take(100 * MIB, &clean);
@@ -713,6 +727,7 @@ static void what_cannot_be_released_is_discarded(void **state) {
 
 /* Its content is unknown, so it is not given out as clean again. */
 static void what_cannot_be_discarded_is_kept(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     bool clean;
     sy_slab *span = take(100 * MIB, &clean);
@@ -734,6 +749,7 @@ static void what_cannot_be_discarded_is_kept(void **state) {
 /* If the end of a span cannot be discarded, the span keeps it. So memory with old content is not
  * taken for clean later. */
 static void a_span_that_cannot_shrink_stays_as_long(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     bool clean;
     sy_slab *span = take(40 * MIB, &clean);
@@ -753,6 +769,7 @@ static void a_span_that_cannot_shrink_stays_as_long(void **state) {
 /* ---- in steps ---- */
 
 static void a_step_gives_back_a_part(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     bool clean;
     size_t bytes = 0, steps = 0;
@@ -771,6 +788,7 @@ static void a_step_gives_back_a_part(void **state) {
 
 /* After one step of a trim the rest of a span is kept like any span. */
 static void a_part_is_taken_again(void **state) {
+    needs(SY_OS_MOVES);
     (void)state;
     bool clean;
     size_t bytes = 0;
@@ -792,6 +810,7 @@ static void a_part_is_taken_again(void **state) {
 }
 
 static void by_age_a_step_takes_what_was_there_before(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     bool clean;
     size_t bytes = 0;
@@ -810,6 +829,7 @@ static void by_age_a_step_takes_what_was_there_before(void **state) {
 }
 
 static void a_step_that_fails_keeps_the_span(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     static const size_t sizes[] = {5, 30};
     for (int i = 0; i < 2; i++) {

@@ -29,6 +29,7 @@
 #include "os/os.h"
 #include "support/child.h"
 #include "support/sanitized.h"
+#include "support/services.h"
 #include "support/wide.h"
 
 typedef struct node {
@@ -108,6 +109,7 @@ static __attribute__((noinline)) void repeat(void *(*allocate)(sy_cache *), sy_c
 }
 
 static void groups_are_by_cache_and_stack(void **state) {
+    needs(SY_OS_STACKS);
     (void)state;
     sy_cache *order = make("order", SY_AUDIT), *trade = make("trade", SY_AUDIT);
     void *objects[6], *others[2];
@@ -131,6 +133,7 @@ static void groups_are_by_cache_and_stack(void **state) {
 }
 
 static void what_is_not_audited_is_no_leak(void **state) {
+    needs(SY_OS_STACKS);
     (void)state;
     sy_cache *plain = make("plain", 0), *checked = make("checked", SY_CHECKED | SY_REDZONE);
     here(plain);
@@ -142,6 +145,7 @@ static void what_is_not_audited_is_no_leak(void **state) {
 }
 
 static void sizes_are_what_was_asked_for(void **state) {
+    needs(SY_OS_STACKS);
     (void)state;
     sy_heap *heap = sy_heap_create(&(sy_heap_config){.name = "sizes", .flags = SY_AUDIT});
     sy_heap_alloc(heap, 100);
@@ -181,6 +185,7 @@ static __attribute__((noinline)) void make_chain(sy_cache *cache) {
 }
 
 static void a_chain_from_a_global_is_reachable(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     sy_cache *cache = make("chain", SY_AUDIT);
     make_chain(cache);
@@ -199,6 +204,7 @@ static __attribute__((noinline)) void make_cycles(sy_cache *cache) {
 }
 
 static void a_cycle_that_nothing_points_to_is_a_leak(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     sy_cache *cache = make("cycle", SY_AUDIT);
     make_cycles(cache);
@@ -214,6 +220,7 @@ static __attribute__((noinline)) void make_interior(sy_cache *cache) {
 }
 
 static void a_pointer_into_an_object_reaches_it(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     sy_cache *cache = make("interior", SY_AUDIT);
     make_interior(cache);
@@ -230,6 +237,7 @@ static __attribute__((noinline)) void make_behind(sy_cache *cache) {
 }
 
 static void a_pointer_behind_an_object_does_not(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     sy_cache *cache = make("behind", SY_AUDIT | SY_REDZONE);
     make_behind(cache);
@@ -242,6 +250,7 @@ static void a_pointer_behind_an_object_does_not(void **state) {
 
 /* Only on the stack or in a register of the calling thread. */
 static void what_the_caller_holds_is_reachable(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     sy_cache *cache = make("held", SY_AUDIT);
     node *object = sy_cache_alloc(cache);
@@ -265,6 +274,7 @@ static void *hold_on_stack(void *arg) {
 }
 
 static void what_another_thread_holds_is_reachable(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     sy_cache *cache = make("elsewhere", SY_AUDIT);
     pthread_t thread;
@@ -297,6 +307,7 @@ static __attribute__((noinline)) void go_deeper_and_leave(sy_cache *cache) {
 }
 
 static void what_lies_below_the_stack_reaches_nothing(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     sy_cache *cache = make("below", SY_AUDIT);
     sum all = {0};
@@ -331,6 +342,7 @@ static __attribute__((noinline)) void put_into_heap(sy_cache *cache, size_t byte
 /* The heap's objects are not audited. So they are no leaks themselves, and are searched even if
  * nothing points to them. */
 static void objects_of_the_heap_are_roots(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     const size_t sizes[] = {MANY * sizeof(void *), 200000, 6 << 20};
     for (int i = 0; i < 3; i++) {
@@ -351,6 +363,7 @@ static __attribute__((noinline)) void put_into_cache(sy_cache *cache, sy_cache *
 }
 
 static void objects_of_a_plain_cache_are_roots(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     const unsigned flags[] = {0, SY_CHECKED, SY_REDZONE};
     for (int i = 0; i < 3; i++) {
@@ -378,6 +391,7 @@ static __attribute__((noinline)) void make_pairs(sy_cache *cache, sy_cache *hold
 }
 
 static void an_audited_object_is_none_unless_it_is_reached(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     sy_cache *cache = make("inner", SY_AUDIT), *holder = make("outer", SY_AUDIT);
     make_pairs(cache, holder);
@@ -392,6 +406,7 @@ static void an_audited_object_is_none_unless_it_is_reached(void **state) {
 
 /* Guarded objects are found, and their content is searched, as in slabs. */
 static void guarded_objects_are_searched_too(void **state) {
+    needs(SY_OS_GUARDS);
     (void)state;
     assert_int_equal(sy_set_options("guard=all"), 0);
     sy_cache *cache = make("guarded", SY_AUDIT | SY_GUARD);
@@ -419,6 +434,7 @@ static __attribute__((noinline)) void put_into_pool(sy_cache *cache, sy_pool *po
 }
 
 static void pools_and_other_memory_are_roots(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     sy_cache *cache = make("of pool", SY_AUDIT), *other = make("of malloc", SY_AUDIT);
     sy_pool *pool = sy_pool_create(&(sy_pool_config){.size = MANY * sizeof(void *)});
@@ -439,6 +455,7 @@ static void pools_and_other_memory_are_roots(void **state) {
 
 /* The program's own memory, shared between processes. */
 static void caches_over_shared_memory_are_searched(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     const size_t bytes = 16 << 20;
     void *region = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -461,6 +478,7 @@ static void caches_over_shared_memory_are_searched(void **state) {
 
 /* A mapping with few pages in memory, and a guard page in it. */
 static void what_holds_nothing_is_not_read(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     needs_wide_addresses();
     sy_cache *cache = make("sparse", SY_AUDIT);
@@ -482,6 +500,7 @@ static __attribute__((noinline)) void lose(sy_cache *cache, size_t count) {
 }
 
 static void the_history_reaches_nothing(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     atomic_store(&sy_options_now.audit_log, 1024);
     sy_cache *cache = make("history", SY_AUDIT);
@@ -500,6 +519,7 @@ static __attribute__((noinline)) void use_quarantine(sy_cache *cache) {
 }
 
 static void the_quarantine_reaches_nothing(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     sy_cache *cache = sy_cache_create(
         &(sy_cache_config){.size = sizeof(node), .limit = MANY, .flags = SY_AUDIT | SY_QUARANTINE});
@@ -512,6 +532,7 @@ static void the_quarantine_reaches_nothing(void **state) {
 /* Descriptors of slabs, boundary tags, directories of ordinals, and the table of large objects that
  * ended hold the objects' addresses. */
 static void tables_reach_nothing(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     const size_t sizes[] = {sizeof(node), 100000, 200000, 5 << 20};
     for (int i = 0; i < 8; i++) {
@@ -532,6 +553,7 @@ static __attribute__((noinline)) void make_handles(sy_cache *cache) {
 }
 
 static void a_handle_reaches_its_object(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     sy_cache *cache = make("handles", SY_AUDIT | SY_HANDLES);
     make_handles(cache);
@@ -553,6 +575,7 @@ static const char *written_by(void (*body)(void *), void *arg) {
 }
 
 static void a_report_says_what_and_where(void **state) {
+    needs(SY_OS_STACKS);
     (void)state;
     sy_cache *cache = make("order", SY_AUDIT);
     void *objects[3];
@@ -580,6 +603,7 @@ static void without_leaks_nothing_is_written(void **state) {
 }
 
 static void a_report_asks_one_child_for_all_stacks(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     sy_cache *cache = make("deep", SY_AUDIT);
     go_down(cache, 5);
@@ -613,6 +637,7 @@ static int note_age(void *age, const sy_leak *leak) {
 
 /* The age of an object is what it was when the search began, however long that takes. */
 static void ages_are_from_before_the_search(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     sy_cache *cache = make("old", SY_AUDIT);
     uint64_t age = 0;
@@ -676,6 +701,7 @@ static void end_with_leaks(void *arg) {
 
 /* Each in a process in which the library has not started. */
 static void the_end_of_the_process_reports(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     const unsigned options[] = {0, SY_LEAKS_AT_EXIT, SY_LEAKS_AT_EXIT | SY_LEAKS_LOST};
     for (int i = 0; i < 3; i++) {
@@ -703,6 +729,7 @@ static void a_start_that_cannot_report_at_the_end_fails(void **state) {
 }
 
 static void more_groups_take_more_room(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     enum { CACHES = 300, STACKS = 5 };
     sy_cache *caches[CACHES];
@@ -736,6 +763,7 @@ static uint64_t fail_each(sy_fake_call call, sy_cache *cache, unsigned flags) {
 }
 
 static void every_call_that_fails_is_told(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     if (THREAD_SANITIZED) skip(); /* takes 20 s, and has one thread only */
     sy_cache *cache = make("fails", SY_AUDIT);
@@ -770,6 +798,7 @@ static void *work(void *cache) {
 }
 
 static void others_go_on_meanwhile(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     sy_cache *cache = make("busy", SY_AUDIT);
     pthread_t threads[2];

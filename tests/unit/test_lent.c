@@ -17,6 +17,7 @@
 #include "os/fake.h"
 #include "os/os.h"
 #include "support/child.h"
+#include "support/services.h"
 
 static const size_t UNIT = SY_UNIT_BYTES, MIB = 1 << 20;
 enum { UNITS = SY_RUN_UNITS_MAX };
@@ -109,6 +110,7 @@ static void dirty_units_are_taken_before_kept_memory(void **state) {
 
 /* Clean units serve a run for which no kept span has room. */
 static void kept_memory_that_is_too_short_stays(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     sy_slab *first = begin();
     bool clean;
@@ -130,6 +132,7 @@ static void kept_memory_that_is_too_short_stays(void **state) {
 
 /* Units behind the end of a span's memory are clean: they hold none. */
 static void what_a_span_has_returned_is_clean(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     sy_slab *first = begin();
     bool clean;

@@ -21,6 +21,7 @@
 #include "magazine/client.h"
 #include "os/fake.h"
 #include "support/child.h"
+#include "support/services.h"
 
 enum { MIB = 1 << 20, UNIT = SY_UNIT_BYTES, MANY = 20000 };
 
@@ -189,6 +190,7 @@ static void growing_in_place_is_refused_too(void **state) {
 
 /* A span of 6 MiB is kept. If the limit leaves 5 MiB, the span is cut to serve 5 MiB. */
 static void what_was_kept_for_reuse_is_cut(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     sy_free(sy_malloc(6 * MIB));
     size_t hard = sy_limit_used() + 5 * MIB;
@@ -729,6 +731,7 @@ static void where_the_system_refuses_no_destructor_is_called(void **state) {
 }
 
 static void what_the_system_grants_is_shown(void **state) {
+    needs(SY_OS_LIMITS);
     (void)state;
     sy_stats stats;
     sy_fake_set_memory_limit(300 * MIB);

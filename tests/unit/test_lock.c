@@ -19,6 +19,7 @@
 #include "os/os.h"
 #include "support/child.h"
 #include "support/sanitized.h"
+#include "support/services.h"
 
 enum { THREADS = 4, ROUNDS = 20000 };
 
@@ -308,6 +309,7 @@ static void *be_burdened(void *arg) {
 /* A thread of the parent that forks while it holds a lock does not exist in the child. So a fork in
  * the child waits for locks as usual. */
 static void a_child_has_no_burden_of_others(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     if (THREAD_SANITIZED) skip(); /* ThreadSanitizer allows no new thread in the child */
     pthread_t thread;

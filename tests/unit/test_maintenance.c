@@ -21,6 +21,7 @@
 #include "os/start.h"
 #include "support/ages.h"
 #include "support/sanitized.h"
+#include "support/services.h"
 
 /* Uses the real clock. */
 static int begin_in_real_time(void **state) {
@@ -619,6 +620,7 @@ static void in_a_sandbox_it_does_not_run(void **state) {
 #define REAL(name) cmocka_unit_test_setup_teardown(name, begin_in_real_time, leave)
 
 int main(void) {
+    must_have(SY_OS_BACKGROUND, "background threads");
     /* The very first call into the library. */
     if (in_child(have_a_child_at_once, (void *)(uintptr_t)be_that_child) != 0) return 1;
     const struct CMUnitTest tests[] = {

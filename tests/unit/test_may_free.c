@@ -14,6 +14,7 @@
 #include <slabyard/slabyard.h>
 
 #include "support/child.h"
+#include "support/services.h"
 
 enum { BYTES = 48, SOME = 300 /* more than two magazines */ };
 
@@ -69,6 +70,7 @@ static void a_plain_cache_knows_what_was_freed_last(void **state) {
 }
 
 static void a_checked_cache_knows_all(void **state) {
+    needs(SY_OS_GUARDS);
     (void)state;
     static const unsigned ways[] = {SY_CHECKED, SY_POISON, SY_QUARANTINE, SY_ZERO | SY_CHECKED,
                                     SY_CHECKED | SY_GUARD};

@@ -29,6 +29,7 @@
 #include "os/fake.h"
 #include "support/child.h"
 #include "support/sanitized.h"
+#include "support/services.h"
 
 static sy_fault last_fault;
 static int faults;
@@ -361,6 +362,7 @@ static void an_address_within_an_object_is_a_fault(void **state) {
 /* ---- memory ---- */
 
 static void pages_in_holes_go_back_and_come_again(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     object one = object_in_mixed_unit(200);
     for (size_t i = 20000; i < MANY; i++)

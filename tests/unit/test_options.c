@@ -20,6 +20,7 @@
 #include "os/start.h"
 #include "reclaim/reclaim.h"
 #include "support/child.h"
+#include "support/services.h"
 
 static void expect(const char *name, const char *value) {
     char text[300];
@@ -80,6 +81,7 @@ static int set_bare(void *arg, const sy_option *option) {
 }
 
 static void a_name_alone_means_what_the_table_says(void **state) {
+    needs(SY_OS_GUARDS);
     (void)state;
     sy_each_option(set_bare, NULL);
 }
@@ -185,6 +187,7 @@ static void switches(void **state) {
 }
 
 static void sizes(void **state) {
+    needs(SY_OS_HUGE_PAGES);
     (void)state;
     EACH("redzone", "16", "16", "17", "32", "4096", "4K", "64K", "64K", "64k", "64K", "64KiB",
          "64K", "64B", "64", "off", "off", "no", "off", "0", "off", "15", NULL, "65537", NULL,
@@ -198,6 +201,7 @@ static void sizes(void **state) {
 }
 
 static void numbers(void **state) {
+    needs(SY_OS_GUARDS);
     (void)state;
     EACH("quarantine", "1", "1", "1000", "1000", "1048576", "1048576", "0", "off", "1048577", NULL,
          "1K", NULL, "1.5", NULL);
@@ -214,6 +218,7 @@ static void percents(void **state) {
 }
 
 static void rates(void **state) {
+    needs(SY_OS_GUARDS);
     (void)state;
     EACH("guard", "all", "all", "1", "all", "1/1", "all", "1000", "1/1000", "1/5000", "1/5000", "0",
          "off", "off", "off", "2/3", NULL, "1/", NULL, "1/x", NULL, "", NULL, "1/1/1", NULL);
@@ -226,6 +231,7 @@ static void times(void **state) {
 }
 
 static void choices(void **state) {
+    needs(SY_OS_STACKS);
     (void)state;
     EACH("unwind", "frames", "frames", "tables", "tables", "auto", "auto", "", NULL, "frame", NULL,
          "auto|frames", NULL, "no", NULL);
@@ -235,6 +241,7 @@ static void choices(void **state) {
 }
 
 static void sets(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     EACH("leaks", "exit", "exit", "destroy", "destroy", "exit+destroy", "destroy+exit", "all",
          "destroy+exit", "unreachable", "exit+unreachable", "destroy+unreachable",
@@ -309,6 +316,7 @@ static void getting_says_what_is_wrong(void **state) {
 /* ---- the words that the library reads ---- */
 
 static void each_check_has_its_flag(void **state) {
+    needs(SY_OS_GUARDS);
     (void)state;
     static const struct {
         const char *text;
@@ -328,6 +336,7 @@ static void each_check_has_its_flag(void **state) {
 }
 
 static void each_word_has_its_writer(void **state) {
+    needs(SY_OS_GUARDS);
     (void)state;
     set("redzone=32,quarantine=7,audit=5,guard=1/77,guard-slots=9,stack-depth=3,unwind=tables,"
         "leaks=all,tools=malloc,colour=never,symbols=no,explain,on-fault=continue,huge=8M");
@@ -356,6 +365,7 @@ static void each_word_has_its_writer(void **state) {
 
 /* A cache may still ask for the check by its flags. Then it gets the default amount. */
 static void what_is_off_has_the_amount_of_its_name_alone(void **state) {
+    needs(SY_OS_GUARDS);
     (void)state;
     set("redzone=32,redzone=off,quarantine=7,quarantine=off,guard=all,guard=off,audit=8,audit=off");
     assert_int_equal(sy_options_now.checks, 0);
@@ -366,6 +376,7 @@ static void what_is_off_has_the_amount_of_its_name_alone(void **state) {
 }
 
 static void debug_stands_for_several(void **state) {
+    needs(SY_OS_GUARDS);
     (void)state;
     const unsigned flags = SY_CHECKED | SY_REDZONE | SY_POISON | SY_QUARANTINE | SY_AUDIT;
     set("debug");
@@ -409,6 +420,7 @@ static void texts_are_copied(void **state) {
 }
 
 static void what_is_late_is_taken_once(void **state) {
+    needs(SY_OS_BACKGROUND);
     (void)state;
     uint64_t value;
     set("decay=2s,limit=1G,maintenance");
@@ -573,6 +585,7 @@ static void ask_for_accesses(void *arg) {
 }
 
 static void the_start_knows_whether_accesses_matter(void **state) {
+    needs(SY_OS_ACCESSES);
     (void)state;
     assert_int_equal(in_child(ask_for_accesses, NULL), 0);
 }
@@ -630,6 +643,7 @@ static void start_with_late_options(void *arg) {
 }
 
 static void the_start_carries_out_what_layers_above_do(void **state) {
+    needs(SY_OS_BACKGROUND);
     (void)state;
     assert_int_equal(in_child(start_with_late_options, NULL), 0);
 }
@@ -662,6 +676,7 @@ static void start_without_a_thread(void *arg) {
 }
 
 static void a_maintenance_that_cannot_start_is_told(void **state) {
+    needs(SY_OS_BACKGROUND);
     (void)state;
     assert_int_equal(in_child(start_without_a_thread, NULL), 0);
 }
@@ -691,6 +706,7 @@ static void fork_while_options_are_set(void *arg) {
 }
 
 static void a_child_finds_the_options_whole(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     assert_int_equal(in_child(fork_while_options_are_set, NULL), 0);
 }

@@ -35,6 +35,7 @@
 #include "os/os.h"
 #include "support/emulated.h"
 #include "support/sanitized.h"
+#include "support/services.h"
 #include "support/small_pages.h"
 
 static size_t page;
@@ -75,6 +76,7 @@ static void reserve_gives_every_alignment(void **state) {
 }
 
 static void reserve_is_not_accessible(void **state) {
+    needs(SY_OS_GUARDS);
     (void)state;
     unsigned char *start = sy_os_reserve(page, page, NULL);
     assert_non_null(start);
@@ -101,6 +103,7 @@ static void commit_reads_as_zero_and_can_be_written(void **state) {
 }
 
 static void commit_takes_no_memory(void **state) {
+    needs(SY_OS_FREE_ADDRESSES);
     (void)state;
     unsigned char *start = reserve_committed(page);
     assert_false(resident(start));
@@ -108,6 +111,7 @@ static void commit_takes_no_memory(void **state) {
 }
 
 static void commit_of_a_part_leaves_the_rest(void **state) {
+    needs(SY_OS_GUARDS);
     (void)state;
     unsigned char *start = sy_os_reserve(3 * page, page, "test");
     assert_non_null(start);
@@ -139,6 +143,7 @@ static void populate_backs_and_keeps_the_content(void **state) {
 }
 
 static void discard_gives_memory_back_and_reads_as_zero(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     unsigned char *start = reserve_committed(2 * page);
     memset(start, 0xa5, 2 * page);
@@ -160,6 +165,7 @@ static int count_mappings(void) {
 }
 
 static void decommit_makes_one_mapping_of_what_was_moved(void **state) {
+    needs(SY_OS_MOVES);
     (void)state;
     enum { PAGES = 16 };
     unsigned char *from = reserve_committed(PAGES * page), *to = reserve_committed(PAGES * page);
@@ -188,6 +194,7 @@ static bool discards_locked(void *start) {
 }
 
 static void discard_works_on_locked_memory(void **state) {
+    needs(SY_OS_LOCKS);
     (void)state;
     unsigned char *start = reserve_committed(page);
     bool locked = mlock(start, page) == 0, can = discards_locked(start);
@@ -201,6 +208,7 @@ static void discard_works_on_locked_memory(void **state) {
 }
 
 static void release_of_a_part_leaves_the_rest(void **state) {
+    needs(SY_OS_GUARDS);
     (void)state;
     unsigned char *start = reserve_committed(3 * page);
     start[0] = 1;
@@ -214,6 +222,7 @@ static void release_of_a_part_leaves_the_rest(void **state) {
 }
 
 static void a_word_is_written_if_it_is_not_zero(void **state) {
+    needs(SY_OS_HUGE_PAGES);
     (void)state;
     unsigned char *start = reserve_committed(2 * page);
     start[page + 7] = 1;
@@ -234,6 +243,7 @@ int __real_sy_os_make_huge(void *start, size_t bytes);
 
 /* Whether the system has a huge page at this moment is not known. */
 static void a_huge_page_keeps_the_content(void **state) {
+    needs(SY_OS_HUGE_PAGES);
     (void)state;
     const size_t bytes = 2 << 20;
     unsigned char *start = sy_os_reserve(bytes, bytes, "test");
@@ -252,6 +262,7 @@ static void a_huge_page_keeps_the_content(void **state) {
 }
 
 static void memory_gets_no_huge_pages_unasked(void **state) {
+    needs(SY_OS_HUGE_PAGES);
     (void)state;
     if (!has_small_page_advice()) skip();
     unsigned char *from = reserve_committed(2 * page), *to = reserve_committed(2 * page);
@@ -268,6 +279,7 @@ static void memory_gets_no_huge_pages_unasked(void **state) {
 
 /* The mapping is one before and after, and no other part of it may get huge pages. */
 static void a_huge_page_does_not_split_the_mapping(void **state) {
+    needs(SY_OS_HUGE_PAGES);
     (void)state;
     const size_t bytes = 2 << 20;
     if (!has_small_page_advice()) skip();
@@ -309,6 +321,7 @@ static size_t mappings(void) {
 }
 
 static void guard_shuts_pages_and_loses_the_content(void **state) {
+    needs(SY_OS_GUARDS);
     (void)state;
     unsigned char *start = reserve_committed(3 * page);
     memset(start, 0xa5, 3 * page);
@@ -329,6 +342,7 @@ static void guard_shuts_pages_and_loses_the_content(void **state) {
 }
 
 static void guard_twice_is_once(void **state) {
+    needs(SY_OS_GUARDS);
     (void)state;
     unsigned char *start = reserve_committed(2 * page);
     assert_int_equal(sy_os_guard(start, 2 * page, true), 0);
@@ -342,6 +356,7 @@ static void guard_twice_is_once(void **state) {
 /* Guards every second page. sy_os_guards_split says whether each guard is a mapping of its own, or
  * none is. */
 static void guards_are_mappings_if_they_say_so(void **state) {
+    needs(SY_OS_GUARDS);
     (void)state;
     enum { PAGES = 64 };
     unsigned char *start = reserve_committed(PAGES * page);
@@ -358,6 +373,7 @@ static void guards_are_mappings_if_they_say_so(void **state) {
 }
 
 static void guards_hold_in_the_child_of_a_fork(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     unsigned char *start = reserve_committed(2 * page);
     assert_int_equal(sy_os_guard(start, page, true), 0);
@@ -420,6 +436,7 @@ static void guard_by_mappings(void **state) {
 
 /* The first of the guards' tests but for the one below. */
 static void an_older_kernel_has_guards_too(void **state) {
+    needs(SY_OS_FORKS);
     with_advice(GUARD_INSTALL, EINVAL, guard_by_mappings, state);
 }
 
@@ -433,6 +450,7 @@ static void believe_no_advice(void **state) {
 
 /* Emulators do this. The first of all tests. */
 static void a_kernel_that_accepts_any_advice_is_not_believed(void **state) {
+    needs(SY_OS_FORKS);
     with_advice(POPULATE_WRITE, 0, believe_no_advice, state);
 }
 
@@ -449,6 +467,7 @@ static void a_discard_that_did_nothing_is_a_failure(void **state) {
 }
 
 static void success_leaves_errno(void **state) {
+    needs(SY_OS_GUARDS);
     (void)state;
     errno = 1234;
     unsigned char *start = sy_os_reserve(page, (size_t)1 << 22, "test");
@@ -533,6 +552,7 @@ static void a_bound_thread_counts_the_processors_of_the_first_thread(void **stat
 }
 
 static void cpu_count_honours_affinity(void **state) {
+    needs(SY_OS_LIMITS);
     (void)state;
     cpu_set_t before, one;
     assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
@@ -549,6 +569,7 @@ static void cpu_count_honours_affinity(void **state) {
 }
 
 static void memory_limit_honours_resource_limits(void **state) {
+    needs(SY_OS_LIMITS);
     (void)state;
     struct rlimit before;
     assert_int_equal(getrlimit(RLIMIT_DATA, &before), 0);
@@ -643,6 +664,7 @@ static void open_gate(void) {
 static const sy_os_background gate_opener = {.body = open_gate, .name = "opener"};
 
 static void a_thread_starts_without_signals(void **state) {
+    needs(SY_OS_BACKGROUND);
     (void)state;
     sigset_t before, after;
     pthread_sigmask(SIG_SETMASK, NULL, &before);
@@ -732,6 +754,7 @@ static void first_after(void) { note_fork_step('a'); }
 static void second_after(void) { note_fork_step('A'); }
 
 static void fork_hooks_run_in_order(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     assert_int_equal(sy_os_at_fork(first_prepare, first_after, first_after), 0);
     assert_int_equal(sy_os_at_fork(second_prepare, second_after, second_after), 0);

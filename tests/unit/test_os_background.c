@@ -31,6 +31,7 @@
 #include "os/os.h"
 #include "support/child.h"
 #include "support/emulated.h"
+#include "support/services.h"
 
 static int policy_of_background, processors_of_background;
 static char name_of_background[16];
@@ -412,6 +413,7 @@ static void a_barrier_may_be_refused(void **state) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, reset, reset)
 
 int main(void) {
+    must_have(SY_OS_OBSERVER, "hidden threads");
     const struct CMUnitTest tests[] = {
         TEST(the_c_library_does_not_know_hidden_threads),
         TEST(a_room_that_cannot_be_had_is_said),

@@ -26,6 +26,7 @@
 #include "os/os.h"
 #include "support/child.h"
 #include "support/sanitized.h"
+#include "support/services.h"
 
 enum { NUMBERS = 5000, SECONDS = 60 };
 
@@ -39,6 +40,7 @@ static void add_one(const void *question, void *answer) {
 }
 
 static void it_answers_and_changes_nothing(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     static int numbers[NUMBERS], sums[NUMBERS];
     for (int i = 0; i < NUMBERS; i++) numbers[i] = i * 7;
@@ -57,6 +59,7 @@ static void answer_and_die(const void *question, void *answer) {
 }
 
 static void one_that_dies_has_answered(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     int answer = 0;
     assert_int_equal(sy_os_ask_child(answer_and_die, NULL, &answer, sizeof answer, SECONDS), 0);
@@ -73,6 +76,7 @@ static void ignore(int signal) { (void)signal; }
 
 /* A child that hangs is ended, whatever the program does with SIGALRM. */
 static void one_that_hangs_is_ended(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     int answer = 0;
     const struct sigaction action = {.sa_handler = ignore};
@@ -96,6 +100,7 @@ static void note_process(const void *question, void *answer) {
 }
 
 static void it_is_a_process_of_its_own(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     int answer = 0;
     assert_int_equal(sy_os_process(), getpid());
@@ -123,6 +128,7 @@ static void hear(int signal) {
 }
 
 static void the_program_hears_nothing_of_it(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     int answer = -1;
     const struct sigaction action = {.sa_handler = hear};
@@ -153,6 +159,7 @@ static void ask_from_small(void) {
 }
 
 static void it_has_a_large_stack_whatever_the_caller_has(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     static char stack[64 << 10];
     assert_int_equal(getcontext(&small_context), 0);
@@ -165,6 +172,7 @@ static void it_has_a_large_stack_whatever_the_caller_has(void **state) {
 }
 
 static void without_memory_there_is_none(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     int answer = 7;
     assert_int_equal(sy_os_ask_child(note_process, NULL, &answer, SIZE_MAX / 8 * 7, SECONDS), -1);
@@ -182,6 +190,7 @@ static void ask_while_traced(void *arg) {
 }
 
 static void a_tracer_is_seen(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     if (sy_os_is_traced()) skip();
     assert_int_equal(in_child(ask_while_traced, NULL), 0);
@@ -209,6 +218,7 @@ static void an_end_has_its_status_and_writes_what_was_said(void **state) {
 }
 
 static void libraries_and_names_are_found(void **state) {
+    needs(SY_OS_PLACES);
     (void)state;
     void *library = sy_os_load("libm.so.6");
     assert_non_null(library);
@@ -221,6 +231,7 @@ static void libraries_and_names_are_found(void **state) {
 /* A child of vfork runs in its parent's memory, which holds the number of the parent's thread.
  * ThreadSanitizer turns vfork into fork, whose child has a number of its own. */
 static void a_child_of_vfork_is_told_apart(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     int status = 0;
     if (THREAD_SANITIZED) skip();
@@ -254,6 +265,7 @@ static void number_threads_without_asking(void *arg) {
 }
 
 static void the_number_of_a_thread_needs_no_system_call(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     if (is_emulated() || SANITIZED) skip();
     assert_int_equal(in_child(number_threads_without_asking, NULL), 0);

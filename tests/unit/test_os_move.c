@@ -20,6 +20,7 @@
 #include "support/child.h"
 #include "support/emulated.h"
 #include "support/sanitized.h"
+#include "support/services.h"
 
 static size_t page;
 
@@ -189,6 +190,7 @@ static void reserve_without_mappings(void *arg) {
 }
 
 static void without_mappings_there_is_still_address_space(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     run_in_child(reserve_without_mappings, NULL);
 }
@@ -222,6 +224,7 @@ static void reserve_without_rights(void *arg) {
 }
 
 static void reservations_are_never_locked(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     run_in_child(reserve_where_all_is_locked, NULL);
     if (geteuid() == 0) run_in_child(reserve_without_rights, NULL);

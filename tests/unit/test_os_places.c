@@ -25,6 +25,7 @@
 #include "support/child.h"
 #include "support/emulated.h"
 #include "support/sanitized.h"
+#include "support/services.h"
 
 /* Asks the kernel to read the byte, so that an unreadable byte causes no signal. */
 static bool readable(uintptr_t address) {
@@ -55,6 +56,7 @@ static void *find_own_stack(void *most) {
 }
 
 static void a_stack_is_readable_up_to_its_end(void **state) {
+    needs(SY_OS_STACKS);
     (void)state;
     size_t some = (size_t)16 << 20, page = sy_os_page_size();
     find_own_stack(&some);
@@ -75,6 +77,7 @@ static void a_stack_is_readable_up_to_its_end(void **state) {
 
 /* Most of this stack has not been touched yet. */
 static void the_first_threads_stack_has_room_to_grow(void **state) {
+    needs(SY_OS_STACKS);
     (void)state;
     if (is_emulated()) skip(); /* it maps the whole stack, which does not grow */
     sy_os_bounds bounds = {0, 0};
@@ -94,6 +97,7 @@ static void ask_in_coroutine(void) {
 }
 
 static void a_coroutines_stack_is_not_known(void **state) {
+    needs(SY_OS_STACKS);
     (void)state;
     static char stack[256 << 10];
     assert_true(sy_os_stack((uintptr_t)&state, &known_bounds));
@@ -111,6 +115,7 @@ static void a_coroutines_stack_is_not_known(void **state) {
 static void other_function(void **state) { (void)state; }
 
 static void code_has_a_file_and_a_function(void **state) {
+    needs(SY_OS_PLACES);
     (void)state;
     sy_os_place place, other;
     uintptr_t code = (uintptr_t)code_has_a_file_and_a_function, there = (uintptr_t)other_function;
@@ -154,6 +159,7 @@ static void expect_variable(const char *address, const char *section, const char
 }
 
 static void a_variable_has_a_name_and_a_section(void **state) {
+    needs(SY_OS_PLACES);
     (void)state;
     sy_os_data data;
     expect_variable(zeroes + 90000, ".bss", "zeroes");
@@ -178,6 +184,7 @@ static void *look_at_stacks(void *first) {
 
 /* Under sanitizers a thread's stack may lie elsewhere. */
 static void a_stack_is_told_from_another(void **state) {
+    needs(SY_OS_STACKS);
     (void)state;
     void *here = __builtin_frame_address(0);
     assert_int_equal(region_at(here), SY_OS_OWN_STACK);
@@ -185,6 +192,7 @@ static void a_stack_is_told_from_another(void **state) {
 }
 
 static void a_mapping_is_told_from_none(void **state) {
+    needs(SY_OS_PLACES);
     (void)state;
     size_t page = sy_os_page_size();
     char *memory = mmap(NULL, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -196,6 +204,7 @@ static void a_mapping_is_told_from_none(void **state) {
 }
 
 static void a_mapping_ends_where_it_ends(void **state) {
+    needs(SY_OS_PLACES);
     (void)state;
     size_t page = sy_os_page_size();
     char *memory = mmap(NULL, 3 * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -217,6 +226,7 @@ extern char variable_before[16] __attribute__((visibility("hidden")));
 extern char variable_behind[16] __attribute__((visibility("hidden")));
 
 static void a_variable_ends_where_it_ends(void **state) {
+    needs(SY_OS_PLACES);
     (void)state;
     assert_ptr_equal(variable_before + 16, variable_behind);
     expect_variable(variable_before + 15, ".data", "variable_before");
@@ -246,6 +256,7 @@ static int open_far_down(void) {
 }
 
 static void a_long_path_is_cut(void **state) {
+    needs(SY_OS_PLACES);
     (void)state;
     size_t page = sy_os_page_size();
     int file = open_far_down();
@@ -260,6 +271,7 @@ static void a_long_path_is_cut(void **state) {
 }
 
 static void a_file_and_the_heap_are_named(void **state) {
+    needs(SY_OS_PLACES);
     (void)state;
     sy_os_data data;
     int fd = open("/proc/self/exe", O_RDONLY);
@@ -306,6 +318,7 @@ static void locate_in(const unsigned char *bytes, size_t length, sy_os_place *pl
 
 /* An address is located as in the file's headers, by which tools know it. */
 static void a_file_says_where_its_parts_belong(void **state) {
+    needs(SY_OS_PLACES);
     (void)state;
     unsigned char bytes[START];
     read_start(bytes);
@@ -325,6 +338,7 @@ static void a_file_says_where_its_parts_belong(void **state) {
 }
 
 static void a_file_is_not_believed(void **state) {
+    needs(SY_OS_PLACES);
     (void)state;
     unsigned char bytes[START], damaged[START];
     read_start(bytes);

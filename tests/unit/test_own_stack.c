@@ -21,6 +21,7 @@
 #include "os/os.h"
 #include "support/child.h"
 #include "support/sanitized.h"
+#include "support/services.h"
 
 #define CALLED   __attribute__((noinline))
 #define NOT_LAST __asm__ volatile("" : : : "memory") /* so that the call before is no tail call */
@@ -48,6 +49,7 @@ static void *on_small_stack(void *arg) {
 }
 
 static void there_is_room(void **state) {
+    needs(SY_OS_STACKS);
     (void)state;
     if (!SWITCHES || SANITIZED) skip();
     bool done = false;
@@ -85,6 +87,7 @@ static void ask_about_both(void *frame) {
 }
 
 static void the_threads_stack_is_the_one_it_left(void **state) {
+    needs(SY_OS_STACKS);
     (void)state;
     if (!SWITCHES) skip();
     sy_os_on_own_stack(ask_about_both, (void *)frame_of_caller());

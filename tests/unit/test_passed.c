@@ -19,6 +19,7 @@
 #include "chunk/side.h"
 #include "os/fake.h"
 #include "support/child.h"
+#include "support/services.h"
 
 enum { THREADS = 4, OBJECTS = 200 };
 
@@ -210,6 +211,7 @@ static void another_cache_is_a_fault(void **state) {
 }
 
 static void a_guarded_object_is_of_another_cache(void **state) {
+    needs(SY_OS_GUARDS);
     (void)state;
     assert_int_equal(sy_set_options("tools=off,guard=all"), 0);
     sy_cache *guarded = make("guarded", (sy_cache_config){0});
@@ -224,6 +226,7 @@ static void a_guarded_object_is_of_another_cache(void **state) {
 }
 
 static void no_passed_object_is_guarded(void **state) {
+    needs(SY_OS_GUARDS);
     (void)state;
     assert_int_equal(sy_set_options("guard=all"), 0);
     sy_cache *cache = make("passed", (sy_cache_config){.flags = SY_GUARD});
@@ -235,6 +238,7 @@ static void no_passed_object_is_guarded(void **state) {
 }
 
 static void what_has_to_lie_in_slabs_does(void **state) {
+    needs(SY_OS_LOCKS);
     (void)state;
     unsigned flags[] = {SY_HANDLES, SY_EPOCHS, SY_ZERO, SY_NO_DUMP, SY_LOCKED};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {

@@ -24,6 +24,7 @@
 #include "support/emulated.h"
 #include "support/faults.h"
 #include "support/page_size.h"
+#include "support/services.h"
 #include "support/wide.h"
 
 static const size_t KIB = 1 << 10, MIB = 1 << 20, GIB = 1 << 30;
@@ -318,6 +319,7 @@ static void in_use_survives_double_frees(void **state) {
 /* ---- growing ---- */
 
 static void growing_touches_no_new_page(void **state) {
+    needs(SY_OS_FREE_ADDRESSES);
     (void)state;
     sy_pool *pool = make((sy_pool_config){.size = 4096});
     for (int grown = 0; grown < 12; grown++) {
@@ -460,6 +462,7 @@ static void bounded_prefault_backs_all_of_it(void **state) {
 }
 
 static void bounded_without_prefault_backs_nothing(void **state) {
+    needs(SY_OS_FREE_ADDRESSES);
     (void)state;
     sy_pool *pool = make((sy_pool_config){.size = 4096, .capacity = 500});
     unsigned char *first = get(pool);
@@ -480,6 +483,7 @@ static void unbounded_prefault_backs_each_chunk(void **state) {
 }
 
 static void what_was_backed_in_part_goes_back(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     sy_pool *pool = make((sy_pool_config){.size = 4096, .flags = SY_POOL_PREFAULT});
     get_many(pool, sy_pool_capacity(pool) + 16); /* the second extent has chunks left */
@@ -497,6 +501,7 @@ static void what_was_backed_in_part_goes_back(void **state) {
 /* ---- reset ---- */
 
 static void reset_touches_no_slot(void **state) {
+    needs(SY_OS_FREE_ADDRESSES);
     (void)state;
     needs_small_pages();
     sy_pool *pool = make((sy_pool_config){.size = 4096});
@@ -578,6 +583,7 @@ static void rounds_of_everything_hold_flat(void **state) {
 }
 
 static void destroy_discards_what_cannot_be_released(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     needs_small_pages();
     sy_pool *pool = make((sy_pool_config){.size = 4096, .capacity = 100});

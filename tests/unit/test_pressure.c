@@ -17,6 +17,7 @@
 #include "os/fake.h"
 #include "support/ages.h"
 #include "support/page_size.h"
+#include "support/services.h"
 
 enum { MIB = 1 << 20 };
 
@@ -242,6 +243,7 @@ static void a_span_that_grows_in_place_is_counted(void **state) {
 }
 
 static void discarded_pages_of_a_slab_are_counted_when_they_are_used(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     needs_small_pages();
     sy_cache *cache = make(1024, 0);
@@ -282,6 +284,7 @@ static int64_t held(void) {
 
 /* Otherwise what is calculated is wrong by more and more. */
 static void what_was_taken_and_returned_adds_up_to_nothing(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     needs_small_pages();
     sy_trim();
@@ -353,6 +356,7 @@ static size_t kept_bytes(void) {
 }
 
 static void free_units_go_when_a_run_gets_memory(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     sy_trim();
     leave_free_units(40);
@@ -371,6 +375,7 @@ static void free_units_go_when_a_run_gets_memory(void **state) {
 }
 
 static void no_more_goes_than_is_wanted(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     sy_trim();
     leave_free_units(200);
@@ -452,6 +457,7 @@ static bool depot_goes(void) {
 
 /* What nobody reads may be calculated wrongly: such passes could take all the time. */
 static void without_an_observer_a_pass_in_vain_is_not_repeated_soon(void **state) {
+    needs(SY_OS_OBSERVER);
     (void)state;
     sy_trim();
     atomic_store(&sy_facts_now.observed, false);
@@ -498,6 +504,7 @@ static void pressure_ends_no_reserve(void **state) {
 }
 
 static void a_pass_at_once_ends_when_enough_went(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     sy_trim();
     sy_fake_advance_clock(50000000);
@@ -577,6 +584,7 @@ static void a_tenth_of_the_time_is_pressure(void **state) {
 
 /* Runs first, with the real clock: the other tests set one that is years ahead. */
 static void the_maintenance_thread_sees_waiting_tasks(void **state) {
+    needs(SY_OS_BACKGROUND);
     (void)state;
     sy_set_decay(0);
     sy_fake_set_memory_limit(SIZE_MAX);
@@ -593,6 +601,7 @@ static void the_maintenance_thread_sees_waiting_tasks(void **state) {
 
 /* The limit is lowered while the program does nothing. */
 static void the_maintenance_thread_sees_a_lowered_limit(void **state) {
+    needs(SY_OS_BACKGROUND);
     (void)state;
     sy_set_decay(0);
     sy_fake_set_memory_limit(LIMIT);

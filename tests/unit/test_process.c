@@ -19,6 +19,7 @@
 #include "support/child.h"
 #include "support/emulated.h"
 #include "support/page_size.h"
+#include "support/services.h"
 
 /* ---- copies ---- */
 
@@ -42,6 +43,7 @@ static void work(const void *question, void *answer) {
 }
 
 static void a_copy_answers_and_changes_nothing(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     if (is_emulated()) skip(); /* it makes no child that ends without SIGCHLD */
     int question = 17;
@@ -73,6 +75,7 @@ static void kill_itself(const void *question, void *answer) {
 }
 
 static void what_a_copy_wrote_before_it_died_is_there(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     if (is_emulated()) skip(); /* it makes no child that ends without SIGCHLD */
     int answer = 0;
@@ -109,12 +112,14 @@ static void die_and_be_handled(void *arg) {
 }
 
 static void the_program_notices_no_child(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     if (is_emulated()) skip(); /* it makes no child that ends without SIGCHLD */
     assert_int_equal(in_child(die_and_be_handled, NULL), 0);
 }
 
 static void without_memory_for_the_answer_there_is_no_copy(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     made_count = 0;
     errno = 0;
@@ -176,6 +181,7 @@ static void map(int kind) {
 }
 
 static void pages_that_were_written_are_found(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     needs_pages_of_the_kernel();
     map(MAP_PRIVATE);
@@ -192,6 +198,7 @@ static void pages_that_were_written_are_found(void **state) {
 }
 
 static void what_cannot_be_read_or_is_shared_is_left_out(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     needs_pages_of_the_kernel();
     map(MAP_PRIVATE);
@@ -221,6 +228,7 @@ static void without_files_nothing_is_known(void *arg) {
 }
 
 static void what_the_system_does_not_say_is_an_error(void **state) {
+    needs(SY_OS_COPIES);
     (void)state;
     assert_int_equal(in_child(without_files_nothing_is_known, NULL), 0);
 }

@@ -14,6 +14,7 @@
 #include "os/fake.h"
 #include "support/ages.h"
 #include "support/page_size.h"
+#include "support/services.h"
 
 /* ---- how memory ages ---- */
 
@@ -57,6 +58,7 @@ static void what_was_wanted_just_now_stays(void **state) {
 }
 
 static void all_that_was_freed_goes_back(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     needs_small_pages();
     static const size_t sizes[] = {8, 48, 64, 1000, 5000};
@@ -84,6 +86,7 @@ static void all_that_was_freed_goes_back(void **state) {
 /* One step of age at a time: an unused magazine is flushed by the second pass that finds it there,
  * a unit is discarded by the second pass that finds it free. */
 static void each_layer_waits_for_its_own_second_pass(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     sy_cache *cache = make(64, 0);
     take(cache, 64, 0, COUNT);
@@ -153,6 +156,7 @@ static void a_drain_does_not_make_what_comes_after_it_old(void **state) {
 }
 
 static void this_threads_idle_slots_are_emptied(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     sy_cache *idle = make(64, 0), *busy = make(64, 0), *named = make(64, SY_HANDLES);
     take(idle, 64, 0, 50);
@@ -234,6 +238,7 @@ static sy_cache *sparse(void) {
 }
 
 static void idle_slabs_lose_pages_that_are_not_in_use(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     needs_small_pages();
     sy_cache *cache = sparse();
@@ -254,6 +259,7 @@ static void idle_slabs_lose_pages_that_are_not_in_use(void **state) {
 }
 
 static void pages_at_work_are_kept(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     needs_small_pages();
     sy_cache *cache = make(64, SY_CHECKED);
@@ -274,6 +280,7 @@ static void pages_at_work_are_kept(void **state) {
 }
 
 static void idle_pages_go_though_their_slab_is_at_work(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     needs_small_pages();
     sy_cache *cache = make(64, SY_CHECKED);
@@ -296,6 +303,7 @@ static void idle_pages_go_though_their_slab_is_at_work(void **state) {
 
 /* A page that is freed just before a pass stays for one interval. */
 static void a_free_begins_a_new_interval(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     needs_small_pages();
     sy_cache *cache = make(64, SY_CHECKED);
@@ -312,6 +320,7 @@ static void a_free_begins_a_new_interval(void **state) {
 
 /* An empty slab is kept as long as its cache is at work. */
 static void a_cache_at_work_keeps_an_empty_slab(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     sy_cache *cache = make(64, SY_CHECKED);
     for (int i = 0; i < ENOUGH_PASSES; i++) {
@@ -326,6 +335,7 @@ static void a_cache_at_work_keeps_an_empty_slab(void **state) {
 }
 
 static void what_was_reserved_stays(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     sy_cache *cache = make(64, 0);
     assert_int_equal(sy_cache_reserve(cache, COUNT), 0);
@@ -370,6 +380,7 @@ static void kept_spans_go_with_age(void **state) {
 }
 
 static void long_spans_go_in_parts(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     unsigned char *span = sy_malloc(30 << 20);
     memset(span, 1, 30 << 20);
@@ -504,6 +515,7 @@ static void growth_takes_what_others_do_not_want(void **state) {
 /* A pass by age that is due during a pass by growth follows it. A turn does four steps of a pass by
  * growth, so it takes more than one turn for these caches. */
 static void a_pass_by_age_follows_one_by_growth(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     enum { OTHERS = 8 };
     sy_cache *cache = make(64, 0), *others[OTHERS];
@@ -560,6 +572,7 @@ static void destruct(void *object, void *arg) {
 
 /* Pages that stay keep their constructed objects. */
 static void only_slots_of_returned_pages_are_destructed(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     needs_small_pages();
     constructed = destructed = 0;
@@ -581,6 +594,7 @@ static void only_slots_of_returned_pages_are_destructed(void **state) {
 }
 
 static void what_was_constructed_is_destructed_once(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     needs_small_pages();
     constructed = destructed = 0;
@@ -648,6 +662,7 @@ static void destructors_may_allocate_and_free(void **state) {
 /* ---- handles ---- */
 
 static void handles_stay_what_they_are(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     needs_small_pages();
     static sy_handle handles[COUNT];
@@ -734,6 +749,7 @@ static void live_on(void *arg) {
 }
 
 static void the_child_of_a_fork_goes_on(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     for (unsigned at = 0; at < 40; at++) {
         sy_cache *cache = make(64, 0);
@@ -778,6 +794,7 @@ static void age_without_the_other(void *arg) {
 }
 
 static void a_trim_that_the_child_lacks_does_not_stop_ageing_there(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     needs_small_pages();
     pthread_t thread;

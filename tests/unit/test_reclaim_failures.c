@@ -16,6 +16,7 @@
 #include "os/fake.h"
 #include "support/ages.h"
 #include "support/history.h"
+#include "support/services.h"
 
 enum { KINDS = 5, MOST = 2500, KEPT_EACH = 190, SPANS = 4 };
 
@@ -167,11 +168,13 @@ static const history whole = {
 };
 
 static void any_one_call_may_fail(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     history_fail_each(&whole, false, 50); /* the history has at least 50 calls */
 }
 
 static void all_calls_may_fail_for_a_while(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     history_fail_each(&whole, true, 50);
 }

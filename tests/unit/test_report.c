@@ -25,6 +25,7 @@
 #include "report/symbols.h"
 #include "support/child.h"
 #include "support/emulated.h"
+#include "support/services.h"
 
 /* The lines of address n are functions[n]. The first letter of a line says whose the function
  * is. */
@@ -217,6 +218,7 @@ static void dumps_show_hex_and_characters(void **state) {
 static void tell_stack(void) { sy_report_stack(stack, 5, "  "); }
 
 static void stacks_begin_with_the_programs_functions(void **state) {
+    needs(SY_OS_STACKS);
     (void)state;
     expect_report(tell_stack, "  #0 make at shop.c:17\n"
                               "  #1 sy_cache_alloc at cache.c:7\n"
@@ -232,6 +234,7 @@ static void tell_inlined_stack(void) {
 }
 
 static void a_function_inlined_into_the_programs_is_left_out_too(void **state) {
+    needs(SY_OS_STACKS);
     (void)state;
     expect_report(tell_inlined_stack, "#0 main at shop.c:50\n");
 }
@@ -239,6 +242,7 @@ static void a_function_inlined_into_the_programs_is_left_out_too(void **state) {
 static void tell_own_stack(void) { sy_report_stack(stack, 2, ""); }
 
 static void a_stack_of_nothing_else_is_told_whole(void **state) {
+    needs(SY_OS_STACKS);
     (void)state;
     expect_report(tell_own_stack, "#0 sy_cache_alloc at cache.c:7\n"
                                   "#1 sy_inner at a.c:1\n"
@@ -251,6 +255,7 @@ static void tell_mixed_stacks(void) {
 }
 
 static void static_functions_of_the_library_are_left_out(void **state) {
+    needs(SY_OS_STACKS);
     (void)state;
     expect_report(tell_mixed_stacks, "a #0 make at shop.c:17\n"
                                      "c #0 open at shop.c:1\n"
@@ -269,6 +274,7 @@ static void tell_stacks_to_main(void) {
 /* The C library's frames around main say nothing. There are three at most: a main with more frames
  * around it is another function of this name. */
 static void a_stack_ends_at_main(void **state) {
+    needs(SY_OS_STACKS);
     (void)state;
     expect_report(tell_stacks_to_main, "a #0 make at shop.c:17\n"
                                        "a #1 sy_short at a.c:9\n"
@@ -287,6 +293,7 @@ static void tell_cold_stack(void) {
 }
 
 static void the_part_of_main_that_is_rarely_run_is_main(void **state) {
+    needs(SY_OS_STACKS);
     (void)state;
     expect_report(tell_cold_stack, "#0 make at shop.c:17\n"
                                    "#1 main.cold+0x3 in /bin/shop\n");
@@ -302,6 +309,7 @@ static void tell_stacks_of_rust(void) {
 }
 
 static void what_the_language_does_around_the_program_is_left_out(void **state) {
+    needs(SY_OS_STACKS);
     (void)state;
     expect_report(tell_stacks_of_rust, "a #0 make at shop.c:17\n"
                                        "b #0 make at shop.c:17\n"
@@ -521,6 +529,7 @@ static void a_child_of_a_fork_can_report(void *arg) {
 }
 
 static void a_fork_leaves_nobody_in_a_report(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     assert_int_equal(in_child(a_child_of_a_fork_can_report, NULL), 0);
 }
@@ -528,6 +537,7 @@ static void a_fork_leaves_nobody_in_a_report(void **state) {
 /* ---- faults ---- */
 
 static void known_kinds_are_told_as_ever(void **state) {
+    needs(SY_OS_STACKS);
     (void)state;
     char *at = (char *)0x1000;
     expect_fault(
@@ -582,6 +592,7 @@ static void known_kinds_are_told_as_ever(void **state) {
 
 /* Each is given by its name and size, if it has them. */
 static void a_wrong_cache_and_the_right_one_are_named(void **state) {
+    needs(SY_OS_PLACES);
     (void)state;
     sy_fault fault = {.kind = SY_FAULT_WRONG_CACHE,
                       .cache = "order",
@@ -620,6 +631,7 @@ static void a_read_is_told_from_a_write(void **state) {
 }
 
 static void a_pointer_of_a_pattern_is_in_its_register(void **state) {
+    needs(SY_OS_GUARDS);
     (void)state;
     expect_fault((sy_fault){.kind = SY_FAULT_FREED_POINTER,
                             .cache = "",
@@ -631,6 +643,7 @@ static void a_pointer_of_a_pattern_is_in_its_register(void **state) {
 
 /* A report does not advise guards that the program uses already. */
 static void who_has_guards_is_not_told_to_take_them(void **state) {
+    needs(SY_OS_GUARDS);
     (void)state;
     static const sy_fault_kind kinds[] = {SY_FAULT_OVERFLOW, SY_FAULT_UNDERFLOW,
                                           SY_FAULT_WRITE_AFTER_FREE, SY_FAULT_FREED_POINTER};
@@ -656,6 +669,7 @@ static void expect_target(const void *address, const char *text) {
 }
 
 static void a_foreign_pointer_is_followed(void **state) {
+    needs(SY_OS_STACKS);
     (void)state;
     char *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *end = sbrk(4096);
     assert_true(page != MAP_FAILED && end != (void *)-1);
@@ -669,6 +683,7 @@ static void a_foreign_pointer_is_followed(void **state) {
 }
 
 static void a_fault_tells_all_that_is_known(void **state) {
+    needs(SY_OS_GUARDS);
     (void)state;
     sy_fault fault = {.kind = SY_FAULT_OVERFLOW,
                       .cache = "order",
@@ -745,6 +760,7 @@ static void a_position_is_told_from_the_nearest_end(void **state) {
 }
 
 static void a_start_is_told_only_if_it_was_damaged(void **state) {
+    needs(SY_OS_GUARDS);
     (void)state;
     sy_fault fault = {.kind = SY_FAULT_WRITE_AFTER_FREE,
                       .cache = "order",
@@ -767,6 +783,7 @@ static void a_start_is_told_only_if_it_was_damaged(void **state) {
 }
 
 static void damage_without_an_object_is_counted_from_its_start(void **state) {
+    needs(SY_OS_STACKS);
     (void)state;
     static char edge[100];
     memset(edge, 'e', sizeof edge);

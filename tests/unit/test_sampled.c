@@ -22,9 +22,11 @@
 #include "os/fake.h"
 #include "os/os.h"
 #include "support/child.h"
+#include "support/services.h"
 
 #define RUN(name)                                         \
     static void name(void **state) {                      \
+        needs(SY_OS_GUARDS);                              \
         (void)state;                                      \
         assert_int_equal(in_child(name##_here, NULL), 0); \
     }
@@ -125,6 +127,7 @@ static void objects_that_have_to_lie_elsewhere_are_not_sampled_here(void *option
 }
 
 static void objects_that_have_to_lie_elsewhere_are_not_sampled(void **state) {
+    needs(SY_OS_GUARDS);
     static char *const options[] = {"lock", "dump=no", "tools=malloc"};
     (void)state;
     for (int i = 0; i < 3; i++)
@@ -169,6 +172,7 @@ static void refused_here(void *nth) {
 }
 
 static void a_refusal_leaves_the_allocation_to_the_heap(void **state) {
+    needs(SY_OS_GUARDS);
     uint64_t nth = 1;
     (void)state;
     while (WEXITSTATUS(in_child(refused_here, &nth)) == 1) nth++;

@@ -24,6 +24,7 @@
 #include "support/child.h"
 #include "support/emulated.h"
 #include "support/sanitized.h"
+#include "support/services.h"
 
 enum { SIZE = 64, COUNT = 3000 };
 
@@ -51,6 +52,7 @@ static bool has_flag(const void *address, const char *flag) {
 }
 
 static void what_is_not_dumped_is_marked_so(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     if (is_emulated()) skip(); /* its list of mappings lacks most flags */
     sy_cache *secret = make(SY_NO_DUMP), *plain = make(0);
@@ -65,6 +67,7 @@ static void what_is_not_dumped_is_marked_so(void **state) {
 }
 
 static void what_is_locked_stays_in_memory(void **state) {
+    needs(SY_OS_LOCKS);
     (void)state;
     if (is_emulated()) skip(); /* its list of mappings lacks most flags */
     struct rlimit limit;
@@ -81,6 +84,7 @@ static void what_is_locked_stays_in_memory(void **state) {
 }
 
 static void what_cannot_be_locked_is_not_allocated(void **state) {
+    needs(SY_OS_LOCKS);
     (void)state;
     sy_cache *secret = make(SY_LOCKED | SY_HANDLES);
     sy_stats before, after;
@@ -129,6 +133,7 @@ static void what_is_destroyed_is_zeroed(void **state) {
 }
 
 static void what_cannot_be_locked_takes_no_ordinals(void **state) {
+    needs(SY_OS_LOCKS);
     (void)state;
     sy_cache *secret = make(SY_LOCKED | SY_HANDLES);
     sy_fake_fail_from(SY_FAKE_LOCK, 1);
@@ -141,6 +146,7 @@ static void what_cannot_be_locked_takes_no_ordinals(void **state) {
 }
 
 static void memory_for_others_is_not_locked(void **state) {
+    needs(SY_OS_LOCKS);
     (void)state;
     if (is_emulated()) skip(); /* its list of mappings lacks most flags */
     sy_cache *secret = make(SY_LOCKED), *other = make(0);

@@ -13,6 +13,7 @@
 #include "chunk/side.h"
 #include "os/fake.h"
 #include "support/child.h"
+#include "support/services.h"
 
 static void *take(size_t bytes) {
     void *block = sy_side_take(bytes);
@@ -56,6 +57,7 @@ static void a_block_is_reused_and_zero_again(void **state) {
 }
 
 static void the_largest_size_fills_areas(void **state) {
+    needs(SY_OS_FREE_ADDRESSES);
     (void)state;
     enum { COUNT = 7 * 4 }; /* four areas: each has room for 7 such blocks and for smaller ones */
     unsigned char *blocks[COUNT];

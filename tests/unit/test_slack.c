@@ -20,6 +20,7 @@
 #include "reclaim/slack.h"
 #include "support/child.h"
 #include "support/page_size.h"
+#include "support/services.h"
 
 enum { MIB = 1 << 20, SPAN = 200 << 10, MOST = 200000 };
 static const uint64_t SECOND = 1000000000;
@@ -163,6 +164,7 @@ static const sy_cache_config of_one = {.name = "one", .size = 1000};
 
 /* Caches of the program count too, and what was discarded does not. */
 static void slabs_of_caches_go_too(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     needs_small_pages();
     sy_cache *cache = sy_cache_create(&of_one);

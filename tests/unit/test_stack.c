@@ -30,6 +30,7 @@
 #include "os/os.h"
 #include "support/child.h"
 #include "support/emulated.h"
+#include "support/services.h"
 
 #if !defined(WITH_FRAMES)
 #    define WITH_FRAMES 0
@@ -640,6 +641,7 @@ static void when_full_what_is_known_stays(void **state) {
 }
 
 int main(void) {
+    must_have(SY_OS_STACKS, "recorded stacks");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(before_there_are_tables_there_is_no_stack),
         cmocka_unit_test(without_memory_there_is_no_stack),

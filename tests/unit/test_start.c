@@ -23,6 +23,7 @@
 #include "os/fake.h"
 #include "os/start.h"
 #include "support/child.h"
+#include "support/services.h"
 
 static void sound(sy_cache *cache) {
     must(sy_cache_verify(cache) == 0);
@@ -252,6 +253,7 @@ static void fork_again(void *arg) {
 }
 
 static void a_child_has_what_its_parents_threads_held(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     pthread_t threads[4];
     shared = make(48);
@@ -341,6 +343,7 @@ static void go_on_in_the_child(void *arg) {
 }
 
 static void both_go_on_whatever_other_threads_were_at(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     pthread_t threads[3];
     for (size_t i = 0; i < CACHES; i++) caches[i] = make((size_t)40 << 2 * i);
@@ -393,6 +396,7 @@ static void fork_in_the_midst_of_opening(void *arg) {
 }
 
 static void a_class_is_opened_or_not_when_a_fork_comes(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     assert_int_equal(in_child(fork_in_the_midst_of_opening, NULL), 0);
 }

@@ -15,6 +15,7 @@
 #include "os/fake.h"
 #include "support/child.h"
 #include "support/page_size.h"
+#include "support/services.h"
 
 enum { SEGMENT = SY_MAGAZINES_PER_SEGMENT, ITEMS = SY_MAGAZINE_WORDS * sizeof(uintptr_t) };
 
@@ -116,6 +117,7 @@ static void give_back(void *arg) {
 }
 
 static void trim_takes_the_memory_of_unused_ones_alone(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     assert_int_equal(in_child(give_back, NULL), 0);
 }
@@ -136,6 +138,7 @@ static void discard_fails(void *arg) {
 }
 
 static void a_trim_that_fails_loses_nothing(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     assert_int_equal(in_child(discard_fails, NULL), 0);
 }
@@ -194,6 +197,7 @@ static void age(void *arg) {
 }
 
 static void by_age_it_takes_what_was_long_unused(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     assert_int_equal(in_child(age, NULL), 0);
 }
@@ -220,6 +224,7 @@ static void back(void *arg) {
 }
 
 static void many_get_memory_together(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     needs_small_pages();
     assert_int_equal(in_child(back, NULL), 0);

@@ -25,6 +25,7 @@
 #include "os/os.h"
 #include "report/symbols.h"
 #include "support/child.h"
+#include "support/services.h"
 
 static sy_symbols symbols;
 
@@ -102,6 +103,7 @@ static void expect_place(const char *text, const char *function, const char *fil
 }
 
 static void a_call_has_function_file_and_line(void **state) {
+    needs(SY_OS_PLACES);
     (void)state;
     known_function();
     const char *text = words(address, true);
@@ -109,6 +111,7 @@ static void a_call_has_function_file_and_line(void **state) {
 }
 
 static void an_inlined_call_has_a_line_for_each(void **state) {
+    needs(SY_OS_PLACES);
     (void)state;
     around_inlined();
     const char *text = words(address, true);
@@ -117,6 +120,7 @@ static void an_inlined_call_has_a_line_for_each(void **state) {
 }
 
 static void without_debug_information_there_is_the_function(void **state) {
+    needs(SY_OS_PLACES);
     (void)state;
     known_function();
     expect_place(words(address, false), "known_function", "/test_symbols");
@@ -124,6 +128,7 @@ static void without_debug_information_there_is_the_function(void **state) {
 
 /* A function of a shared library, which may have been stripped. */
 static void a_function_of_a_library_has_its_name(void **state) {
+    needs(SY_OS_PLACES);
     (void)state;
     const void *within = (const char *)(uintptr_t)_assert_true + 5;
     expect_place(words(within, false), "_assert_true", "libcmocka");
@@ -131,6 +136,7 @@ static void a_function_of_a_library_has_its_name(void **state) {
 }
 
 static void what_is_in_no_function_has_its_place(void **state) {
+    needs(SY_OS_PLACES);
     (void)state;
     static const char data[16] = "no code";
     for (int deep = 0; deep <= 1; deep++) {
@@ -154,6 +160,7 @@ static void what_is_in_no_file_has_its_address(void **state) {
 }
 
 static void each_address_has_its_own_lines(void **state) {
+    needs(SY_OS_PLACES);
     (void)state;
     const void *three[3];
     known_function();
@@ -192,6 +199,7 @@ static const char *map_long_name(char *folder, char *file) {
 }
 
 static void what_has_no_room_is_cut(void **state) {
+    needs(SY_OS_PLACES);
     (void)state;
     char folder[] = "/tmp/slabyard-symbols-XXXXXX", file[300];
     const char *mapped = map_long_name(folder, file);
@@ -218,6 +226,7 @@ static void what_has_no_room_is_cut(void **state) {
 /* ---- failures ---- */
 
 static void without_a_child_it_is_shallow(void **state) {
+    needs(SY_OS_PLACES);
     (void)state;
     known_function();
     sy_fake_fail_nth(SY_FAKE_ASK_CHILD, 1);
@@ -229,6 +238,7 @@ static void without_a_child_it_is_shallow(void **state) {
 
 /* The child loads the library, and each function that it needs. The n-th load fails, for each n. */
 static void without_all_of_the_library_it_is_shallow(void **state) {
+    needs(SY_OS_PLACES);
     (void)state;
     known_function();
     bool shallow = true;
@@ -282,6 +292,7 @@ static void say_it_elsewhere(const void *question, void *answer) {
 }
 
 static void what_a_child_did_not_say_is_told_without_it(void **state) {
+    needs(SY_OS_PLACES);
     (void)state;
     known_function();
     const void *two[2] = {address, address};
@@ -295,6 +306,7 @@ static void what_a_child_did_not_say_is_told_without_it(void **state) {
 
 /* An address that is not needed has lines only if the child gives them. */
 static void what_is_not_needed_is_only_what_a_child_says(void **state) {
+    needs(SY_OS_PLACES);
     (void)state;
     known_function();
     const void *three[3] = {address, address, address};
@@ -313,6 +325,7 @@ static void what_is_not_needed_is_only_what_a_child_says(void **state) {
 
 /* A debugger might stop the child, and the program would wait for it. */
 static void under_a_debugger_there_is_no_child(void **state) {
+    needs(SY_OS_PLACES);
     (void)state;
     known_function();
     sy_fake_set_traced(true);
@@ -322,6 +335,7 @@ static void under_a_debugger_there_is_no_child(void **state) {
 }
 
 static void what_makes_no_sense_is_not_believed(void **state) {
+    needs(SY_OS_PLACES);
     (void)state;
     sy_os_work *const nonsense[] = {say_too_many, say_too_much, say_it_elsewhere};
     known_function();
@@ -341,6 +355,7 @@ static void hear(int signal) {
 }
 
 static void the_program_sees_no_child(void **state) {
+    needs(SY_OS_PLACES);
     (void)state;
     const struct sigaction action = {.sa_handler = hear};
     struct sigaction before;

@@ -22,6 +22,7 @@
 #include "os/os.h"
 #include "os/start.h"
 #include "support/child.h"
+#include "support/services.h"
 #include "support/small_pages.h"
 
 static bool is_shut(const sy_loaded_slot *slots) {
@@ -39,6 +40,7 @@ static void *look_at_shut_slots(void *arg) {
 }
 
 static void shut_slots_get_no_huge_page(void **state) {
+    needs(SY_OS_HUGE_PAGES);
     (void)state;
     if (!has_small_page_advice()) skip();
     must(sy_start() == 0);
@@ -232,6 +234,7 @@ static void *use_a_slot(void *arg) {
 }
 
 static void trim_takes_the_slots_of_ended_threads(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     sy_thread *thread;
     sy_threads_trim();
@@ -273,6 +276,7 @@ static void the_end_of_a_thread_does_not_write_to_unused_slots(void **state) {
 }
 
 static void a_trim_that_fails_keeps_the_record(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     sy_thread *thread;
     in_thread(use_a_slot, &thread);

@@ -26,6 +26,7 @@
 #include "os/os.h"
 #include "support/child.h"
 #include "support/page_size.h"
+#include "support/services.h"
 
 enum { COUNT = 20000 };
 static unsigned char *objects[COUNT];
@@ -75,6 +76,7 @@ static void all_that_was_freed_goes_back(void **state) {
 /* A few objects are live. Pages without live objects go back, and the objects keep their
  * content. */
 static void pages_without_live_objects_go_back(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     size_t page = sy_os_page_size();
     sy_cache *cache = make(64, 0);
@@ -103,6 +105,7 @@ static void pages_without_live_objects_go_back(void **state) {
 }
 
 static void what_went_back_holds_no_memory_and_comes_back(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     size_t per_page = sy_os_page_size() / 64;
     sy_cache *cache = make(64, 0);
@@ -175,6 +178,7 @@ static void running_threads_give_theirs_at_their_next_exchange(void **state) {
 }
 
 static void a_trim_ends_a_reserve(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     sy_cache *cache = make(64, 0);
     sy_cache_stats stats;
@@ -250,6 +254,7 @@ static void a_trim_by_a_thread_without_magazines_makes_nothing(void **state) {
 /* Every discard fails, of pages in slabs and of whole slabs. Nothing is lost, and the next trim
  * succeeds. */
 static void a_trim_that_fails_loses_nothing(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     needs_small_pages();
     for (unsigned flags = 0; flags < 2; flags++) {
@@ -350,6 +355,7 @@ static void an_allocation_waits_for_the_system(void *arg) {
 }
 
 static void units_that_a_trim_has_aside_are_waited_for(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     assert_int_equal(in_child(an_allocation_waits_for_the_system, NULL), 0);
 }
@@ -391,6 +397,7 @@ static void what_was_reserved_stays_when_it_was_used(void **state) {
 }
 
 static void a_cache_that_is_busy_can_be_trimmed(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     sy_cache *cache = make(4096, 0);
     void *stays = sy_cache_alloc(cache);

@@ -14,6 +14,7 @@
 #include "os/fake.h"
 #include "support/ages.h"
 #include "support/page_size.h"
+#include "support/services.h"
 
 enum { STEP_MOST = 8 << 20 }; /* bytes of one step at most: the end of a long span */
 
@@ -53,6 +54,7 @@ static void nothing_asked_is_nothing_given(void **state) {
 }
 
 static void it_stops_at_the_bytes_asked_for(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     static const size_t sizes[] = {1, 4096, 100 << 10, 1 << 20, 3 << 20, 9 << 20};
     for (int s = 0; s < 6; s++) {
@@ -66,6 +68,7 @@ static void it_stops_at_the_bytes_asked_for(void **state) {
 }
 
 static void repeated_calls_reach_everything(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     sy_cache *cache = with_much_to_give();
     size_t bytes = 0, some, calls = 0;
@@ -82,6 +85,7 @@ static void repeated_calls_reach_everything(void **state) {
 
 /* A call after the end of a trim counts its own bytes only. */
 static void each_call_counts_for_itself(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     for (int i = 0; i < 3; i++) {
         sy_cache *cache = with_much_to_give();
@@ -111,6 +115,7 @@ static void fewer_bytes_say_that_there_is_no_more(void **state) {
 
 /* Also what was freed meanwhile in a cache that the pass had left behind when it stopped. */
 static void what_lies_before_the_last_stop_is_reached(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     sy_cache *early = make(64, 0), *late = make(64, 0);
     static void *others[COUNT];
@@ -130,6 +135,7 @@ static void what_lies_before_the_last_stop_is_reached(void **state) {
 }
 
 static void what_was_reserved_goes_too(void **state) {
+    needs(SY_OS_DISCARDS);
     (void)state;
     sy_cache *cache = make(64, 0);
     assert_int_equal(sy_cache_reserve(cache, COUNT), 0);
@@ -260,6 +266,7 @@ static void trim_without_the_other(void *arg) {
 }
 
 static void the_child_of_a_fork_can_go_on(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     needs_small_pages();
     pthread_t thread;

@@ -42,6 +42,12 @@ extern "C" {
     /// # Safety
     /// `visit` may be called with `arg`.
     pub fn sy_each_option(visit: sy_option_visit, arg: *mut c_void) -> c_int;
+
+    /// Whether the platform has a service (`docs/platforms.md`): 1 or 0, or -1 with `EINVAL`.
+    ///
+    /// # Safety
+    /// `service` is a C string.
+    pub fn sy_platform_has(service: *const c_char) -> c_int;
 }
 
 extern "C" {

@@ -3,10 +3,10 @@
  */
 #define _GNU_SOURCE
 
-#include "base/random.h"
 #include "os/linux/limits.h"
 #include "os/linux/thread.h"
 #include "os/os.h"
+#include "os/random.h"
 
 #if SY_PLATFORM_LINUX
 
@@ -119,20 +119,12 @@ uint64_t sy_os_now(void) { return read_clock(CLOCK_MONOTONIC); }
 
 uint64_t sy_os_thread_time(void) { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
 
-/* The clock, a stack address and a count of calls differ a little between calls and processes. */
-static uint64_t poor_random(void) {
-    static _Atomic uint64_t calls;
-    uint64_t call = atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed) + 1;
-    uint64_t bits = sy_os_now() ^ (uintptr_t)&call ^ (call * SY_RANDOM_STEP);
-    return sy_random_mix(bits);
-}
-
 /* The C library's function is a cancellation point. */
 uint64_t sy_os_random(void) {
     int saved = errno;
     uint64_t bits;
     if (syscall(SYS_getrandom, &bits, sizeof bits, DO_NOT_WAIT) != (long)sizeof bits)
-        bits = poor_random();
+        bits = sy_os_weak_random();
     errno = saved;
     return bits;
 }
