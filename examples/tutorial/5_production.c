@@ -91,8 +91,7 @@ int main(void) {
     pthread_t server;
     cache = sy_cache_create(&(sy_cache_config){
         .name = "session", .size = sizeof(struct session), .limit = 2, .flags = SY_LIMIT_EXACT});
-    if (!cache) return 1;
-    if (sy_maintenance_start() != 0 && sy_platform_has("background") == 1) return 1;
+    if (!cache || sy_maintenance_start() != 0) return 1;
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0) return 1;
     if (pthread_create(&server, NULL, serve, fdopen(pair[1], "r")) != 0) return 1;
     ask(pair[0], "open alice", reply, sizeof reply);

@@ -1,6 +1,6 @@
 /*
  * threads.c: the part of os.h for threads, by those of C11. A platform without them has one thread:
- * nobody waits, and no thread ends.
+ * which waits for no other, and does not end.
  */
 #include "os/failing.h"
 #include "os/os.h"

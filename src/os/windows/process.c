@@ -113,7 +113,7 @@ int sy_os_write(int fd, const char *text, size_t length) {
     return error;
 }
 
-/* Who may read the new file is said by its folder. */
+/* The folder determines who may read the new file. */
 int sy_os_append(const char *path, const char *text, size_t length) {
     HANDLE file = CreateFileA(path, FILE_APPEND_DATA, FILE_SHARE_READ | FILE_SHARE_WRITE, NULL,
                               OPEN_ALWAYS, FILE_ATTRIBUTE_NORMAL, NULL);
