@@ -38,6 +38,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The version of these headers (sy_version is the library's). SY_VERSION can be compared: 10203 is
+ * 1.2.3. */
+#define SY_VERSION_MAJOR 0
+#define SY_VERSION_MINOR 2
+#define SY_VERSION_PATCH 0
+#define SY_VERSION       (SY_VERSION_MAJOR * 10000 + SY_VERSION_MINOR * 100 + SY_VERSION_PATCH)
+
 #if defined(__cplusplus)
 #    define SY_BEGIN_DECLS       extern "C" {
 #    define SY_END_DECLS         }

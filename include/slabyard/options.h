@@ -85,6 +85,17 @@ SY_API int sy_each_option(int (*visit)(void *arg, const sy_option *option), void
  */
 SY_API int sy_platform_has(const char *service);
 
+/**
+ * Returns the version of the library, as SY_VERSION is that of the headers: 10203 is 1.2.3. A
+ * program that was compiled with an older version can see that it runs with a newer one.
+ *
+ * Threads: any thread. An example:
+ *
+ *     if (sy_version() != SY_VERSION)
+ *         printf("compiled for %d, runs with %u\n", SY_VERSION, sy_version());
+ */
+SY_API unsigned sy_version(void);
+
 SY_END_DECLS
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * services.c: the names of the services that a platform may lack, and whether this one has them.
+ * services.c: what a program can ask about the library: its version, and whether its platform has a
+ * service.
  */
 #include "debug/services.h"
 
@@ -49,3 +50,5 @@ int sy_platform_has(const char *service) {
     errno = EINVAL;
     return -1;
 }
+
+unsigned sy_version(void) { return SY_VERSION; }

@@ -1,5 +1,5 @@
 /*
- * test_services.c: what programs are told of the services that a platform has (watch/services.c),
+ * test_services.c: what programs are told of the services that a platform has (debug/services.c),
  * and that what needs another one is refused.
  */
 #include <errno.h>
@@ -110,10 +110,17 @@ static void the_start_says_what_the_platform_lacks(void **state) {
     assert_string_equal(value, "yes");
 }
 
+static void the_library_has_the_version_of_its_headers(void **state) {
+    (void)state;
+    assert_int_equal(sy_version(), SY_VERSION);
+    assert_in_range(SY_VERSION, SY_VERSION_MAJOR * 10000, SY_VERSION_MAJOR * 10000 + 9999);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_start_says_what_the_platform_lacks), /* before the options are read */
         cmocka_unit_test(each_service_has_a_name),
+        cmocka_unit_test(the_library_has_the_version_of_its_headers),
         cmocka_unit_test(others_are_unknown),
         cmocka_unit_test(calls_fail_without_their_service),
         cmocka_unit_test(options_are_refused_without_their_service),

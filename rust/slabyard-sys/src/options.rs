@@ -1,6 +1,6 @@
 //! `slabyard/options.h`: options, which can be set without a rebuild.
 
-use crate::{c_char, c_int, c_void};
+use crate::{c_char, c_int, c_uint, c_void};
 
 /// The description of an option.
 #[repr(C)]
@@ -48,6 +48,9 @@ extern "C" {
     /// # Safety
     /// `service` is a C string.
     pub fn sy_platform_has(service: *const c_char) -> c_int;
+
+    /// The version of the C library: 10203 is 1.2.3.
+    pub fn sy_version() -> c_uint;
 }
 
 extern "C" {
