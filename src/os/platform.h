@@ -8,7 +8,7 @@
  *     bsd/         FreeBSD, OpenBSD, NetBSD
  *     windows/     Windows
  *     portable/    any system with malloc, if SY_PORTABLE is defined; WebAssembly
- *     absent/      the answers of services that a platform does not have
+ *     absent.c     every system, for the services that it does not have
  *
  * Each file of these folders begins and ends with a condition on its platform. So all of src/ is
  * compiled everywhere, and no build has to choose files.
