@@ -91,7 +91,7 @@ function(windows_test name label timeout program)
     endif()
 endfunction()
 
-file(GLOB sources CONFIGURE_DEPENDS unit/test_*.c)
+file(GLOB sources CONFIGURE_DEPENDS unit/test_*.c windows/test_*.c)
 foreach(source ${sources})
     get_filename_component(name ${source} NAME_WE)
     if(name MATCHES "_narrow$|_frames$") # the same sources, compiled in another way
