@@ -7,3 +7,26 @@ target_compile_definitions(slabyard INTERFACE SY_DLL)
 set_target_properties(slabyard PROPERTIES PREFIX "" OUTPUT_NAME slabyard-${SLABYARD_ABI}
     ARCHIVE_OUTPUT_NAME slabyard)
 slabyard_public(slabyard)
+
+# The drop-in malloc: two objects, to link into a program with the static library. One replaces the
+# functions of C, the other the operators of C++ (docs/platforms.md).
+option(SLABYARD_DROP_IN "Build the objects of the drop-in malloc for Windows"
+    ${PROJECT_IS_TOP_LEVEL})
+if(SLABYARD_DROP_IN)
+    enable_language(CXX)
+    foreach(part malloc.c operators.cpp)
+        get_filename_component(name ${part} NAME_WE)
+        add_library(slabyard_drop_in_${name} OBJECT shim/windows/${part})
+        target_include_directories(slabyard_drop_in_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR} src include)
+        target_compile_features(slabyard_drop_in_${name} PRIVATE c_std_11 cxx_std_17)
+        target_compile_options(slabyard_drop_in_${name} PRIVATE -Wall -Wextra -fno-builtin
+            $<$<BOOL:${SLABYARD_WERROR}>:-Werror>)
+        set(object ${CMAKE_CURRENT_BINARY_DIR}/slabyard-${name}.o)
+        add_custom_command(OUTPUT ${object}
+            COMMAND ${CMAKE_COMMAND} -E copy $<TARGET_OBJECTS:slabyard_drop_in_${name}> ${object}
+            DEPENDS $<TARGET_OBJECTS:slabyard_drop_in_${name}> VERBATIM)
+        list(APPEND drop_in ${object})
+    endforeach()
+    add_custom_target(slabyard_drop_in ALL DEPENDS ${drop_in})
+    install(FILES ${drop_in} DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()

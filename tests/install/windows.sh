@@ -95,5 +95,8 @@ if [ "$size" = all ]; then
     sed 's|<slabyard/slabyard.h>|"slabyard.h"|' tests/install/consumer.c >"$tests/amalgamation/consumer.c"
     program amalgamated -Wall -Wextra -Werror -std=c11 "$tests"/amalgamation/{consumer,slabyard}.c
     judge amalgamated
+    "$zig" c++ -target x86_64-windows-gnu -std=c++17 -O2 -g -Iinclude tests/windows/drop_in.cpp \
+        "$tests"/slabyard-{malloc,operators}.o "$tests/libslabyard.a" -o "$tests/drop_in.exe"
+    judge drop_in
 fi
 echo "windows: $passed programs of users ran"

@@ -91,7 +91,7 @@ function(windows_test name label timeout program)
     endif()
 endfunction()
 
-file(GLOB sources CONFIGURE_DEPENDS unit/test_*.c)
+file(GLOB sources CONFIGURE_DEPENDS unit/test_*.c windows/test_*.c)
 foreach(source ${sources})
     get_filename_component(name ${source} NAME_WE)
     if(name MATCHES "_narrow$|_frames$") # the same sources, compiled in another way
@@ -111,6 +111,11 @@ foreach(skipped "facts=*cancellation*" "cache_threads=*after_its_end*")
         set_property(TEST unit.test_${name} APPEND PROPERTY ENVIRONMENT SLABYARD_TEST_SKIPS=${pattern})
     endif()
 endforeach()
+
+# Reads the flags of mappings in /proc, as no emulator lists them.
+if(TEST unit.test_secrets)
+    set_property(TEST unit.test_secrets APPEND PROPERTY ENVIRONMENT SLABYARD_TEST_EMULATED=1)
+endif()
 
 file(GLOB sources CONFIGURE_DEPENDS fuzz/fuzz_*.c)
 foreach(source ${sources})
