@@ -178,6 +178,8 @@ bool sy_os_stack(uintptr_t here, sy_os_bounds *bounds) {
     return false;
 }
 
+void sy_os_unwind(sy_os_each_frame *each, void *arg) { (void)each, (void)arg; }
+
 bool sy_os_has_tables(void) { return false; }
 
 void sy_os_lose_tables(void) {}

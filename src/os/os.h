@@ -34,6 +34,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/cpu.h"
 #include "os/platform.h"
 
 /* Whether this platform has a service. If not, the functions for it fail or do nothing. */
@@ -405,6 +406,21 @@ bool sy_os_stack(uintptr_t here, sy_os_bounds *bounds);
  * stack if the thread has come from it.
  */
 void sy_os_on_own_stack(void (*body)(void *arg), void *arg);
+
+/* Whether a frame pointer points to two words: the caller's frame pointer and the return address.
+ * On Windows it points into the middle of a frame. */
+static inline bool sy_os_has_frames(void) { return sy_cpu_has_frames() && !SY_PLATFORM_WINDOWS; }
+
+/*
+ * Calls each(arg, code, stack) for frames of the calling thread's stack, from the innermost one
+ * outwards, while it returns true. The first frames may be those of the functions that look.
+ * `code` lies behind the instruction that the frame stands for: a return address, or where a signal
+ * interrupted a function, that instruction's address plus one. `stack` is the stack pointer there.
+ * It uses the tables that compilers make; may take locks of the C library and of the loader. Calls
+ * nothing while tables cannot be used.
+ */
+typedef bool sy_os_each_frame(void *arg, uintptr_t code, uintptr_t stack);
+void sy_os_unwind(sy_os_each_frame *each, void *arg);
 
 /* Whether unwinding tables can be used. In a program that is linked statically, a constructor of
  * the compiler's registers them, and a destructor removes them, under a lock of the unwinder. Who

@@ -27,6 +27,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "os/os.h"
+
 /* The function that is called, for example the destructor of cache "order". */
 typedef struct sy_callee {
     const char *function;
@@ -57,11 +59,7 @@ __attribute__((nothrow)) bool sy_callback_returns_elsewhere(uintptr_t frame);
 
 /* The return address of a frame; 0 where the place of return addresses is not known. */
 static inline __attribute__((always_inline)) uintptr_t sy_callback_return(const uintptr_t *frame) {
-#if defined(__x86_64__) || defined(__aarch64__)
-    return frame[1];
-#else
-    return (void)frame, 0;
-#endif
+    return sy_os_has_frames() ? frame[1] : 0;
 }
 
 /* Called at the start of slow paths: finds out whether longjmp has left a noted call. */

@@ -48,7 +48,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
-#include <unwind.h>
 
 #include "base/cpu.h"
 #include "os/lock.h"
@@ -294,21 +293,6 @@ static SY_TLS bool parent_had_threads; /* set by the thread that forks */
 
 uint64_t sy_stack_patience_ns = 1000000000; /* unwinding takes microseconds */
 
-/* A function of GCC's unwinder: the entry of its tables for the code at an address. NULL: none. */
-extern __attribute__((weak, visibility("default"))) const void *_Unwind_Find_FDE(void *code,
-                                                                                 void *bases);
-
-/* Whether the unwinder finds its own code in the tables. If not, it aborts. */
-static bool unwinder_is_ready(void) {
-    static _Atomic bool known;
-    void *bases[3];
-    if (!sy_os_has_tables()) return false;
-    if (atomic_load_explicit(&known, memory_order_relaxed) || !_Unwind_Find_FDE) return true;
-    bool ready = _Unwind_Find_FDE((void *)(uintptr_t)_Unwind_Backtrace, bases);
-    if (ready) atomic_store_explicit(&known, true, memory_order_relaxed);
-    return ready;
-}
-
 /* `entered`: what `inside` was. In a child of that process, the thread is not counted. */
 static void leave_unwinder(uint32_t entered) {
     uint32_t seen = atomic_load(&inside);
@@ -318,14 +302,11 @@ static void leave_unwinder(uint32_t entered) {
     if (atomic_load(&forks)) sy_os_wake(&inside, 1 << 20);
 }
 
-typedef _Unwind_Reason_Code each_frame(struct _Unwind_Context *context, void *arg);
-
-/* Calls each(context, arg) for each frame, or for none: while a process forks, and before the
- * unwinder is ready. */
-static void unwind(each_frame *each, void *arg) {
+/* Calls each(arg, code, stack) for each frame, or for none: while a process forks. */
+static void unwind(sy_os_each_frame *each, void *arg) {
     uint32_t entered = atomic_fetch_add(&inside, 1);
     own_inside = true;
-    if (!atomic_load(&forks) && unwinder_is_ready()) _Unwind_Backtrace(each, arg);
+    if (!atomic_load(&forks)) sy_os_unwind(each, arg);
     leave_unwinder(entered);
 }
 
@@ -420,17 +401,12 @@ __attribute__((no_sanitize("address"), no_sanitize("thread"))) static void walk(
     }
 }
 
-static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *arg) {
+static bool add_frame(void *arg, uintptr_t code, uintptr_t stack) {
     trace *into = arg;
-    int interrupted = 0;
-    uintptr_t code = (uintptr_t)_Unwind_GetIPInfo(context, &interrupted);
-    if (code == 0) return _URC_END_OF_STACK;
-    bool here = into->from ? code == into->from : _Unwind_GetCFA(context) > into->inner;
-    if (into->depth == 0 && !here) return _URC_NO_REASON;
-    /* A signal interrupted an instruction, which is not a call. All other addresses here lie behind
-     * the instruction that they stand for, so this one is moved behind it too. */
-    into->frames[into->depth++] = (const void *)(code + (interrupted ? 1 : 0));
-    return into->depth < into->max ? _URC_NO_REASON : _URC_END_OF_STACK;
+    bool here = into->from ? code - into->from <= 1 : stack > into->inner;
+    if (into->depth == 0 && !here) return true;
+    into->frames[into->depth++] = (const void *)code;
+    return into->depth < into->max;
 }
 
 static uint32_t keep_trace(const trace *taken) {
@@ -500,7 +476,7 @@ static uint32_t take_stack(uintptr_t frame, uintptr_t from, unsigned max) {
     unsigned way = atomic_load_explicit(&sy_options_now.unwind, memory_order_relaxed);
     if (max > SY_STACK_DEPTH_MAX) max = SY_STACK_DEPTH_MAX;
     if (max == 0) return 0;
-    if (way == SY_UNWIND_TABLES || !sy_cpu_has_frames() || from)
+    if (way == SY_UNWIND_TABLES || !sy_os_has_frames() || from)
         return take_by_tables(frame, max, from);
     return way == SY_UNWIND_FRAMES ? take_by_frames(frame, max) : take_by_either(frame, max);
 }
