@@ -1,7 +1,6 @@
 /*
  * resident.c: the part of os.h for the memory in use, by a call of the kernel of macOS.
  */
-#define _DARWIN_C_SOURCE
 
 #include "os/os.h"
 

@@ -2,8 +2,6 @@
  * background.c: the part of os.h for background threads, by POSIX threads.
  */
 #define _GNU_SOURCE
-#define _NETBSD_SOURCE
-#define _DARWIN_C_SOURCE
 
 #include "os/failing.h"
 #include "os/os.h"

@@ -6,8 +6,6 @@
  * systems have (MADV_FREE) does not promise zeros.
  */
 #define _GNU_SOURCE
-#define _NETBSD_SOURCE
-#define _DARWIN_C_SOURCE
 
 #include "os/failing.h"
 #include "os/os.h"

@@ -3,8 +3,6 @@
  * and its end. It needs the C library alone, so the portable platform has it too.
  */
 #define _GNU_SOURCE
-#define _NETBSD_SOURCE
-#define _DARWIN_C_SOURCE
 
 #include "base/cpu.h"
 #include "os/failing.h"

@@ -3,8 +3,6 @@
  * systems that tell no more than POSIX demands.
  */
 #define _GNU_SOURCE
-#define _NETBSD_SOURCE
-#define _DARWIN_C_SOURCE
 
 #include "os/os.h"
 #include "os/random.h"

@@ -2,8 +2,6 @@
  * threads.c: the part of os.h for the ends of threads, forks and cancellation, by POSIX threads.
  */
 #define _GNU_SOURCE
-#define _NETBSD_SOURCE
-#define _DARWIN_C_SOURCE
 
 #include "os/failing.h"
 #include "os/linux/thread.h"
