@@ -1,7 +1,6 @@
 /*
  * resident.c: the part of os.h for the memory in use, by a call of the kernel of macOS.
  */
-
 #include "os/os.h"
 
 #if SY_PLATFORM_DARWIN

@@ -2,7 +2,6 @@
  * wait.c: the part of os.h for waiting, by the calls of macOS: since 14.4 public ones, before those
  * that the C++ library uses (ulock).
  */
-
 #include "os/os.h"
 
 #if SY_PLATFORM_DARWIN
