@@ -16,8 +16,8 @@ aarch64-freebsd         -lpthread
 x86_64-openbsd          -lpthread
 x86_64-netbsd           -lpthread
 aarch64-netbsd          -lpthread
-x86_64-linux-gnu.2.17   -lpthread -ldl
-aarch64-linux-gnu.2.17  -lpthread -ldl
+x86_64-linux-gnu.2.17   -lpthread -ldl -lunwind
+aarch64-linux-gnu.2.17  -lpthread -ldl -lunwind
 "
 venv=build/zig-venv
 zig="$venv/bin/python -m ziglang"

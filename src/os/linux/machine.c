@@ -18,8 +18,9 @@
 #    include <sys/syscall.h>
 #    include <unistd.h>
 
-#    if defined(__has_include)
-#        if __has_include(<sys/rseq.h>)
+/* glibc 2.35. Headers for several versions may have the file for all of them. */
+#    if defined(__has_include) && defined(__GLIBC__)
+#        if __has_include(<sys/rseq.h>) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 35)
 #            include <sys/rseq.h>
 #            define HAVE_RSEQ 1
 #        endif
