@@ -104,6 +104,7 @@ forms() {
     check "formatting" scripts/check-format
     check "headers and sources alone" scripts/check-headers
     check "words of the documents" scripts/check-prose
+    check "table of platforms" scripts/platform-table --check
     check "rustfmt" in_rust cargo fmt --all --check
 }
 
@@ -179,6 +180,7 @@ everything() {
     # them.
     preset portable "-DSLABYARD_STRESS_SECONDS=3 -DSLABYARD_FUZZ_RUNS=300" \
         "unit fuzz stress examples" -LE long
+    preset posix "" "unit" -E '^unit\.test_fork_steps'
     preset release-clang "$whole" "" -E '^unit\.test_fork_steps\.'
     preset debug "$whole" "" -E '^unit\.test_fork_steps\.'
     preset asan "$whole" ""

@@ -21,7 +21,7 @@ static sy_flag started, reading;
 static bool read_memory(void) {
     size_t resident = sy_os_resident();
     SET(resident, resident);
-    if (!resident) return false;
+    if (!resident && sy_os_has(SY_OS_RESIDENT)) return false;
     SET(memory_limit, sy_os_memory_limit());
     SET(memory_stall, sy_os_memory_stall());
     return true;

@@ -3,7 +3,8 @@
  *
  *     folder       implements os.h on
  *     linux/       Linux, with glibc, musl or bionic
- *     posix/       what Linux, Darwin and the BSDs share
+ *     posix/       what Linux, Darwin and the BSDs share; alone, any POSIX system, if SY_POSIX is
+ *                  defined
  *     darwin/      macOS and its relatives
  *     bsd/         FreeBSD, OpenBSD, NetBSD
  *     windows/     Windows
@@ -23,10 +24,14 @@
 #define SY_PLATFORM_DARWIN   0
 #define SY_PLATFORM_BSD      0
 #define SY_PLATFORM_WINDOWS  0
+#define SY_PLATFORM_GENERIC  0
 
 #if defined(SY_PORTABLE) || defined(__wasm__)
 #    undef SY_PLATFORM_PORTABLE
 #    define SY_PLATFORM_PORTABLE 1
+#elif defined(SY_POSIX)
+#    undef SY_PLATFORM_GENERIC
+#    define SY_PLATFORM_GENERIC 1
 #elif defined(__linux__)
 #    undef SY_PLATFORM_LINUX
 #    define SY_PLATFORM_LINUX 1
@@ -43,7 +48,8 @@
 #    error "unknown system: define SY_PORTABLE to do with malloc alone (docs/platforms.md)"
 #endif
 
-#define SY_PLATFORM_POSIX (SY_PLATFORM_LINUX || SY_PLATFORM_DARWIN || SY_PLATFORM_BSD)
+#define SY_PLATFORM_POSIX \
+    (SY_PLATFORM_LINUX || SY_PLATFORM_DARWIN || SY_PLATFORM_BSD || SY_PLATFORM_GENERIC)
 
 /* Files have descriptors, as in POSIX. Else there are the C library's streams alone. */
 #define SY_PLATFORM_DESCRIPTORS SY_PLATFORM_POSIX
@@ -55,9 +61,17 @@
 #    endif
 #endif
 
+#if defined(__NetBSD__) || defined(__DragonFly__)
+#    define SY_PLATFORM_NO_FUTEX SY_PLATFORM_BSD
+#else
+#    define SY_PLATFORM_NO_FUTEX 0
+#endif
+
 /* Threads wait in the library's parking lot (parking.c), because the system has no call to wait for
  * a word of memory. */
-#define SY_PLATFORM_PARKS (SY_PLATFORM_PORTABLE && (SY_OS_SERVICES & SY_OS_THREADS))
+#define SY_PLATFORM_PARKS                                                                 \
+    ((SY_PLATFORM_PORTABLE && (SY_OS_SERVICES & SY_OS_THREADS)) || SY_PLATFORM_GENERIC || \
+     SY_PLATFORM_NO_FUTEX)
 
 /*
  * Services that a platform may lack. Each is a bit of SY_OS_SERVICES, a constant, so that code for
@@ -91,6 +105,11 @@
         (SY_OS_FREE_ADDRESSES | SY_OS_DISCARDS | SY_OS_LOCKS | SY_OS_GUARDS | SY_OS_ACCESSES | \
          SY_OS_THREADS | SY_OS_BACKGROUND | SY_OS_OBSERVER | SY_OS_LIMITS | SY_OS_RESIDENT |   \
          SY_OS_STACKS | SY_OS_PLACES)
+#elif SY_PLATFORM_POSIX
+#    define SY_OS_SERVICES                                                                    \
+        (SY_OS_FREE_ADDRESSES | SY_OS_DISCARDS | SY_OS_LOCKS | SY_OS_GUARDS | SY_OS_THREADS | \
+         SY_OS_BACKGROUND | SY_OS_FORKS | SY_OS_LIMITS |                                      \
+         (SY_PLATFORM_DARWIN ? SY_OS_RESIDENT : 0))
 #elif SY_PLATFORM_PORTABLE && (defined(__STDC_NO_THREADS__) || defined(__wasm__))
 #    define SY_OS_SERVICES 0u
 #elif SY_PLATFORM_PORTABLE

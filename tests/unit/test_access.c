@@ -106,7 +106,7 @@ static void access_guarded(void *options) { access_after_free(options, SY_GUARD)
 static int exit_status(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : -1; }
 
 static void the_option_decides(void **state) {
-    needs(SY_OS_FORKS);
+    needs(SY_OS_ACCESSES);
     (void)state;
     if (is_emulated()) skip(); /* the signal says that the bad address is 0 */
     assert_int_equal(exit_status(in_child(access_poison, "tools=off,explain")), 1);

@@ -299,6 +299,7 @@ static void ask_for_too_much(void *arg) {
 }
 
 static void what_the_system_does_not_promise_is_refused(void **state) {
+    needs(SY_OS_LIMITS | SY_OS_FORKS);
     (void)state;
     run_in_child(ask_for_too_much, NULL);
 }

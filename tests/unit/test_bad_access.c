@@ -75,7 +75,6 @@ static void access_with_nobody_else(void *arg) {
 }
 
 static void it_is_explained_once_and_ends_the_process(void **state) {
-    needs(SY_OS_FORKS);
     (void)state;
     int ends[2];
     char text[8];
@@ -155,7 +154,6 @@ static void access_with_handler(void *arg) {
 }
 
 static void the_handler_there_was_is_called_after(void **state) {
-    needs(SY_OS_FORKS);
     (void)state;
     int status = in_child(access_with_handler, NULL);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == HANDLED);
@@ -185,7 +183,6 @@ static void access_with_informed_handler(void *arg) {
 }
 
 static void the_handler_there_was_finds_what_it_asked_for(void **state) {
-    needs(SY_OS_FORKS);
     (void)state;
     assert_int_equal(in_child(access_with_informed_handler, NULL), 0);
 }
@@ -215,7 +212,6 @@ static void access_with_two_stacks(void *arg) {
 }
 
 static void the_handler_there_was_runs_on_its_stack(void **state) {
-    needs(SY_OS_FORKS);
     (void)state;
     int own = 0, alternate = SA_ONSTACK;
     if (SANITIZED) skip(); /* the sanitizer's handler chooses the stack */
@@ -269,7 +265,6 @@ static void access_with_chain(void *arg) {
 }
 
 static void a_later_handler_can_call_ours(void **state) {
-    needs(SY_OS_FORKS);
     (void)state;
     int status = in_child(access_with_chain, NULL);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == HANDLED);
@@ -292,7 +287,6 @@ static void two_accesses_with_handler_for_one(void *arg) {
 }
 
 static void a_handler_for_once_is_called_once(void **state) {
-    needs(SY_OS_FORKS);
     (void)state;
     assert_int_equal(ended_by(in_child(two_accesses_with_handler_for_one, NULL)), SIGSEGV);
 }
@@ -314,7 +308,6 @@ static void access_in_explanation(void *arg) {
 }
 
 static void an_access_of_its_own_is_not_explained(void **state) {
-    needs(SY_OS_FORKS);
     (void)state;
     if (SANITIZED) skip(); /* the sanitizer's handler runs first, and blocks all signals */
     assert_int_equal(in_child(access_in_explanation, NULL), 0);
@@ -346,7 +339,6 @@ static void read_and_write(void *arg) {
 }
 
 static void a_read_is_told_from_a_write(void **state) {
-    needs(SY_OS_FORKS);
     (void)state;
     if (is_emulated()) skip(); /* the signal does not say which of the two it was */
     assert_int_equal(in_child(read_and_write, NULL), 0);
@@ -370,7 +362,6 @@ static void follow_no_address(void *arg) {
 }
 
 static void a_register_has_what_was_followed(void **state) {
-    needs(SY_OS_FORKS);
     (void)state;
     if (!sy_os_register_name(0)[0]) skip(); /* the library knows no registers of the processor */
     int status = in_child(follow_no_address, NULL);
@@ -393,7 +384,6 @@ static void installed_twice(void *arg) {
 }
 
 static void the_second_to_ask_changes_nothing(void **state) {
-    needs(SY_OS_FORKS);
     (void)state;
     assert_int_equal(in_child(installed_twice, NULL), 0);
 }
@@ -421,7 +411,6 @@ static void access_with_runtime(void *arg) {
 }
 
 static void a_runtime_finds_the_handler_from_the_start(void **state) {
-    needs(SY_OS_FORKS);
     (void)state;
     int status = in_child(access_with_runtime, NULL);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == TOLD);
@@ -450,7 +439,6 @@ static void access_with_handler_between(void *arg) {
 }
 
 static void a_handler_after_the_start_is_kept(void **state) {
-    needs(SY_OS_FORKS);
     (void)state;
     int status = in_child(access_with_handler_between, NULL);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == HANDLED);
@@ -468,7 +456,6 @@ static void access_with_chain_to_the_start(void *arg) {
 }
 
 static void a_chain_to_the_start_is_explained_once(void **state) {
-    needs(SY_OS_FORKS);
     (void)state;
     int ends[2];
     char text[8];
@@ -491,7 +478,6 @@ static void access_behind_the_end_of_a_file(void *arg) {
 }
 
 static void sigbus_is_explained_too(void **state) {
-    needs(SY_OS_FORKS);
     (void)state;
     int status = in_child(access_behind_the_end_of_a_file, NULL);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == TOLD);
@@ -516,13 +502,13 @@ static void access_on_another_stack(void *arg) {
 }
 
 static void it_runs_on_the_stack_for_signals(void **state) {
-    needs(SY_OS_FORKS);
     (void)state;
     int status = in_child(access_on_another_stack, NULL);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == TOLD);
 }
 
 int main(void) {
+    must_have(SY_OS_ACCESSES, "reports of bad accesses");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_is_explained_once_and_ends_the_process),
         cmocka_unit_test(an_access_cannot_be_ignored),

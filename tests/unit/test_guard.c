@@ -62,12 +62,14 @@ static void begin(uint32_t slots, uint32_t every) {
     sy_set_fault_handler(note_fault);
 }
 
-#define RUN(name)                                         \
+#define RUN_WITH(services, name)                          \
     static void name(void **state) {                      \
-        needs(SY_OS_GUARDS);                              \
+        needs(SY_OS_GUARDS | (services));                 \
         (void)state;                                      \
         assert_int_equal(in_child(name##_here, NULL), 0); \
     }
+
+#define RUN(name) RUN_WITH(0, name)
 
 static bool readable(const void *address) {
     int ends[2];
@@ -259,7 +261,7 @@ static void a_site_that_keeps_all_leaves_some_here(void *arg) {
     for (int i = 0; i < 1000; i++) give(use_one());
     must(counts_now().left_out == 5000 - kept && sy_guard_verify() == 0);
 }
-RUN(a_site_that_keeps_all_leaves_some)
+RUN_WITH(SY_OS_STACKS, a_site_that_keeps_all_leaves_some)
 
 /* Where there are no addresses for all slots, the first step is made. */
 static void few_addresses_hold_a_step_here(void *arg) {
@@ -316,7 +318,7 @@ static void misuse_is_found_here(void *arg) {
     must(refused(&watch, object, 100));
     must(take_fault() == SY_FAULT_DOUBLE_FREE && last.allocated.depth && last.freed.depth);
 }
-RUN(misuse_is_found)
+RUN_WITH(SY_OS_STACKS, misuse_is_found)
 
 static void damage_beside_it_is_found_here(void *arg) {
     (void)arg;
@@ -424,7 +426,7 @@ static void accesses_are_explained_here(void *arg) {
     must(explained(right + 104, SY_FAULT_USE_AFTER_FREE, right));
     must(!explain(atomic_load(&sy_guard_start) + 16 * page)); /* no object was near */
 }
-RUN(accesses_are_explained)
+RUN_WITH(SY_OS_STACKS, accesses_are_explained)
 
 static void nothing_is_told_of_an_earlier_object_here(void *arg) {
     (void)arg;

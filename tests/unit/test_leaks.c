@@ -406,7 +406,7 @@ static void an_audited_object_is_none_unless_it_is_reached(void **state) {
 
 /* Guarded objects are found, and their content is searched, as in slabs. */
 static void guarded_objects_are_searched_too(void **state) {
-    needs(SY_OS_GUARDS);
+    needs(SY_OS_COPIES);
     (void)state;
     assert_int_equal(sy_set_options("guard=all"), 0);
     sy_cache *cache = make("guarded", SY_AUDIT | SY_GUARD);
@@ -701,7 +701,7 @@ static void end_with_leaks(void *arg) {
 
 /* Each in a process in which the library has not started. */
 static void the_end_of_the_process_reports(void **state) {
-    needs(SY_OS_FORKS);
+    needs(SY_OS_COPIES);
     (void)state;
     const unsigned options[] = {0, SY_LEAKS_AT_EXIT, SY_LEAKS_AT_EXIT | SY_LEAKS_LOST};
     for (int i = 0; i < 3; i++) {

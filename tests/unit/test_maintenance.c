@@ -506,6 +506,7 @@ static void count_reading(void) { readings++; }
 
 /* The option may be set while the observer runs. */
 static void the_observer_heeds_the_option(void **state) {
+    needs(SY_OS_OBSERVER);
     (void)state;
     sy_set_decay(1000);
     readings = 0;

@@ -81,7 +81,7 @@ static int set_bare(void *arg, const sy_option *option) {
 }
 
 static void a_name_alone_means_what_the_table_says(void **state) {
-    needs(SY_OS_GUARDS);
+    needs(SY_OS_GUARDS | SY_OS_ACCESSES);
     (void)state;
     sy_each_option(set_bare, NULL);
 }
@@ -201,7 +201,7 @@ static void sizes(void **state) {
 }
 
 static void numbers(void **state) {
-    needs(SY_OS_GUARDS);
+    needs(SY_OS_GUARDS | SY_OS_STACKS);
     (void)state;
     EACH("quarantine", "1", "1", "1000", "1000", "1048576", "1048576", "0", "off", "1048577", NULL,
          "1K", NULL, "1.5", NULL);
@@ -336,7 +336,7 @@ static void each_check_has_its_flag(void **state) {
 }
 
 static void each_word_has_its_writer(void **state) {
-    needs(SY_OS_GUARDS);
+    needs(SY_OS_GUARDS | SY_OS_STACKS | SY_OS_ACCESSES);
     (void)state;
     set("redzone=32,quarantine=7,audit=5,guard=1/77,guard-slots=9,stack-depth=3,unwind=tables,"
         "leaks=all,tools=malloc,colour=never,symbols=no,explain,on-fault=continue,huge=8M");
@@ -376,7 +376,7 @@ static void what_is_off_has_the_amount_of_its_name_alone(void **state) {
 }
 
 static void debug_stands_for_several(void **state) {
-    needs(SY_OS_GUARDS);
+    needs(SY_OS_ACCESSES);
     (void)state;
     const unsigned flags = SY_CHECKED | SY_REDZONE | SY_POISON | SY_QUARANTINE | SY_AUDIT;
     set("debug");

@@ -463,6 +463,7 @@ static void discard_nothing(void **state) {
 
 /* Filters of system calls do this. */
 static void a_discard_that_did_nothing_is_a_failure(void **state) {
+    needs(SY_OS_DISCARDS | SY_OS_MOVES);
     with_advice(MADV_DONTNEED, 0, discard_nothing, state);
 }
 
@@ -552,7 +553,7 @@ static void a_bound_thread_counts_the_processors_of_the_first_thread(void **stat
 }
 
 static void cpu_count_honours_affinity(void **state) {
-    needs(SY_OS_LIMITS);
+    needs(SY_OS_LIMITS | SY_OS_OBSERVER);
     (void)state;
     cpu_set_t before, one;
     assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);

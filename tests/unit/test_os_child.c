@@ -190,7 +190,7 @@ static void ask_while_traced(void *arg) {
 }
 
 static void a_tracer_is_seen(void **state) {
-    needs(SY_OS_FORKS);
+    needs(SY_OS_COPIES);
     (void)state;
     if (sy_os_is_traced()) skip();
     assert_int_equal(in_child(ask_while_traced, NULL), 0);
@@ -265,7 +265,7 @@ static void number_threads_without_asking(void *arg) {
 }
 
 static void the_number_of_a_thread_needs_no_system_call(void **state) {
-    needs(SY_OS_FORKS);
+    needs(SY_OS_OBSERVER);
     (void)state;
     if (is_emulated() || SANITIZED) skip();
     assert_int_equal(in_child(number_threads_without_asking, NULL), 0);

@@ -190,7 +190,7 @@ static void reserve_without_mappings(void *arg) {
 }
 
 static void without_mappings_there_is_still_address_space(void **state) {
-    needs(SY_OS_FORKS);
+    needs(SY_OS_MOVES);
     (void)state;
     run_in_child(reserve_without_mappings, NULL);
 }
@@ -224,7 +224,7 @@ static void reserve_without_rights(void *arg) {
 }
 
 static void reservations_are_never_locked(void **state) {
-    needs(SY_OS_FORKS);
+    needs(SY_OS_MOVES);
     (void)state;
     run_in_child(reserve_where_all_is_locked, NULL);
     if (geteuid() == 0) run_in_child(reserve_without_rights, NULL);

@@ -584,7 +584,7 @@ static void a_tenth_of_the_time_is_pressure(void **state) {
 
 /* Runs first, with the real clock: the other tests set one that is years ahead. */
 static void the_maintenance_thread_sees_waiting_tasks(void **state) {
-    needs(SY_OS_BACKGROUND);
+    needs(SY_OS_BACKGROUND | SY_OS_OBSERVER);
     (void)state;
     sy_set_decay(0);
     sy_fake_set_memory_limit(SIZE_MAX);
@@ -601,7 +601,7 @@ static void the_maintenance_thread_sees_waiting_tasks(void **state) {
 
 /* The limit is lowered while the program does nothing. */
 static void the_maintenance_thread_sees_a_lowered_limit(void **state) {
-    needs(SY_OS_BACKGROUND);
+    needs(SY_OS_BACKGROUND | SY_OS_OBSERVER);
     (void)state;
     sy_set_decay(0);
     sy_fake_set_memory_limit(LIMIT);

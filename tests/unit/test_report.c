@@ -631,7 +631,7 @@ static void a_read_is_told_from_a_write(void **state) {
 }
 
 static void a_pointer_of_a_pattern_is_in_its_register(void **state) {
-    needs(SY_OS_GUARDS);
+    needs(SY_OS_ACCESSES | SY_OS_STACKS | SY_OS_GUARDS);
     (void)state;
     expect_fault((sy_fault){.kind = SY_FAULT_FREED_POINTER,
                             .cache = "",
@@ -683,7 +683,7 @@ static void a_foreign_pointer_is_followed(void **state) {
 }
 
 static void a_fault_tells_all_that_is_known(void **state) {
-    needs(SY_OS_GUARDS);
+    needs(SY_OS_ACCESSES | SY_OS_STACKS | SY_OS_GUARDS);
     (void)state;
     sy_fault fault = {.kind = SY_FAULT_OVERFLOW,
                       .cache = "order",
@@ -760,7 +760,7 @@ static void a_position_is_told_from_the_nearest_end(void **state) {
 }
 
 static void a_start_is_told_only_if_it_was_damaged(void **state) {
-    needs(SY_OS_GUARDS);
+    needs(SY_OS_ACCESSES | SY_OS_STACKS | SY_OS_GUARDS);
     (void)state;
     sy_fault fault = {.kind = SY_FAULT_WRITE_AFTER_FREE,
                       .cache = "order",

@@ -52,7 +52,7 @@ static bool has_flag(const void *address, const char *flag) {
 }
 
 static void what_is_not_dumped_is_marked_so(void **state) {
-    needs(SY_OS_DISCARDS);
+    needs(SY_OS_LOCKS | SY_OS_MOVES);
     (void)state;
     if (is_emulated()) skip(); /* its list of mappings lacks most flags */
     sy_cache *secret = make(SY_NO_DUMP), *plain = make(0);

@@ -153,8 +153,6 @@ int sy_os_ask_copy(sy_os_work *work, const void *question, void *answer, size_t 
     return ask_child(&wanted, answer, bytes);
 }
 
-int sy_os_process(void) { return (int)getpid(); }
-
 /* /proc/self/status has the tracer's number behind this word; 0: no tracer. */
 bool sy_os_is_traced(void) {
     static const char word[] = "\nTracerPid:\t";

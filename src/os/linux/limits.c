@@ -233,7 +233,8 @@ static uint64_t least_stall;              /* which is this; UINT64_MAX: there is
 
 /* The first line of such a file: some avg10=0.00 avg60=0.00 avg300=0.00 total=MICROSECONDS */
 static uint64_t parse_stall(const char *text) {
-    char *rest, *total = strncmp(text, "some ", 5) == 0 ? strstr(text, "total=") : NULL;
+    char *rest;
+    const char *total = strncmp(text, "some ", 5) == 0 ? strstr(text, "total=") : NULL;
     uint64_t microseconds = total ? parse_limit(total + 6, &rest) : UINT64_MAX;
     return microseconds > UINT64_MAX / 1000 ? UINT64_MAX : microseconds * 1000;
 }

@@ -1,5 +1,5 @@
 /*
- * machine.c: the part of os.h for processors, limits, time and random numbers.
+ * machine.c: the part of os.h for processors, limits and random numbers.
  */
 #define _GNU_SOURCE
 
@@ -16,11 +16,11 @@
 #    include <sys/auxv.h>
 #    include <sys/resource.h>
 #    include <sys/syscall.h>
-#    include <time.h>
 #    include <unistd.h>
 
-#    if defined(__has_include)
-#        if __has_include(<sys/rseq.h>)
+/* glibc 2.35. Headers for several versions may have the file for all of them. */
+#    if defined(__has_include) && defined(__GLIBC__)
+#        if __has_include(<sys/rseq.h>) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 35)
 #            include <sys/rseq.h>
 #            define HAVE_RSEQ 1
 #        endif
@@ -29,8 +29,6 @@
 /* Names of the kernel and of glibc that older headers lack. */
 #    define AUXV_RSEQ_FEATURE_SIZE 27 /* 6.3 */
 #    define DO_NOT_WAIT            1  /* GRND_NONBLOCK */
-
-static const uint64_t NS_PER_SECOND = 1000000000;
 
 /* ---- processors ---- */
 
@@ -107,17 +105,7 @@ uint64_t sy_os_memory_stall(void) { return sy_linux_memory_stall(""); }
 
 uint64_t sy_os_memory_stall_again(void) { return sy_linux_memory_stall_again(); }
 
-/* ---- time, random numbers ---- */
-
-static uint64_t read_clock(clockid_t clock) {
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
-}
-
-uint64_t sy_os_now(void) { return read_clock(CLOCK_MONOTONIC); }
-
-uint64_t sy_os_thread_time(void) { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
+/* ---- random numbers ---- */
 
 /* The C library's function is a cancellation point. */
 uint64_t sy_os_random(void) {

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "os/platform.h"
+
 /* Whether the system tells that all pages of the range can be read, as it does from Linux 5.14 on.
  * Pages that have no memory yet may get some. May change errno. */
 bool sy_linux_is_readable(uintptr_t start, size_t bytes);
@@ -45,21 +47,28 @@ void sy_linux_forget_hidden(const sy_linux_room *room);
 /* The calling thread is one. */
 extern SY_HIDDEN SY_TLS bool sy_linux_is_hidden;
 
+/* The argument of its hook (sy_os_at_thread_exit): the C library does not see its end. */
+extern SY_HIDDEN SY_TLS void *sy_linux_hidden_arg;
+
 /* Called by such a thread at its end: runs its hook (sy_os_at_thread_exit). */
 void sy_linux_end_hidden(void);
 
+#if SY_PLATFORM_LINUX
+
 static inline const char *sy_linux_thread_pointer(void) {
-#if defined(__x86_64__)
+#    if defined(__x86_64__)
     const char *pointer;
     __asm__("movq %%fs:0, %0" : "=r"(pointer));
     return pointer;
-#elif defined(__powerpc64__) /* gcc before 13 has no such function there */
+#    elif defined(__powerpc64__) /* gcc before 13 has no such function there */
     const char *pointer;
     __asm__("mr %0, 13" : "=r"(pointer));
     return pointer;
-#else
+#    else
     return (const char *)__builtin_thread_pointer();
-#endif
+#    endif
 }
+
+#endif
 
 #endif

@@ -1,12 +1,12 @@
 /*
- * threads.c: the part of os.h for threads, how they wait, and what happens at their ends and around
- * a fork.
+ * threads.c: the part of os.h for the numbers of threads, how they wait, the ends of those of which
+ * the C library does not know, and its lock of streams.
  */
 #define _GNU_SOURCE
 
-#include "os/failing.h"
 #include "os/linux/thread.h"
 #include "os/os.h"
+#include "os/posix/thread.h"
 
 #if SY_PLATFORM_LINUX
 
@@ -63,63 +63,15 @@ void sy_os_wake(_Atomic uint32_t *word, int count) {
     errno = saved;
 }
 
-typedef void exit_hook(void *);
-
-static _Atomic(exit_hook *) thread_exit_hook;
-
-/* The key plus one, 0 before there is one. */
-static _Atomic uint64_t thread_exit_key;
-
-static void run_thread_exit_hook(void *arg) {
-    exit_hook *hook = atomic_load_explicit(&thread_exit_hook, memory_order_acquire);
-    hook(arg);
-}
-
-/* The first thread that calls this makes the key. If several threads make one at the same time, all
- * but one delete theirs. */
-static int find_key(pthread_key_t *key) {
-    uint64_t known = atomic_load_explicit(&thread_exit_key, memory_order_acquire);
-    if (known == 0) {
-        int error = pthread_key_create(key, run_thread_exit_hook);
-        if (error != 0) return sy_os_failed(error);
-        if (atomic_compare_exchange_strong(&thread_exit_key, &known, (uint64_t)*key + 1)) return 0;
-        pthread_key_delete(*key);
-    }
-    *key = (pthread_key_t)(known - 1);
-    return 0;
-}
-
-/* The argument of a hidden thread's hook: the C library does not see this thread's end. */
-static SY_TLS void *hidden_arg;
+SY_TLS void *sy_linux_hidden_arg;
 
 void sy_linux_end_hidden(void) {
     enum { ROUNDS = 4 }; /* as the C library does */
-    for (int left = ROUNDS; left > 0 && hidden_arg; left--) {
-        void *arg = hidden_arg;
-        hidden_arg = NULL;
-        run_thread_exit_hook(arg);
+    for (int left = ROUNDS; left > 0 && sy_linux_hidden_arg; left--) {
+        void *arg = sy_linux_hidden_arg;
+        sy_linux_hidden_arg = NULL;
+        sy_posix_run_exit_hook(arg);
     }
-}
-
-int sy_os_at_thread_exit(void (*hook)(void *), void *arg) {
-    if (sy_os_is_failing("at_thread_exit")) return -1;
-    exit_hook *known = NULL;
-    if (!atomic_compare_exchange_strong(&thread_exit_hook, &known, hook) && known != hook)
-        return sy_os_failed(EINVAL);
-    if (sy_linux_is_hidden) {
-        hidden_arg = arg;
-        return 0;
-    }
-    pthread_key_t key;
-    if (find_key(&key) != 0) return -1;
-    int error = pthread_setspecific(key, arg);
-    return error == 0 ? 0 : sy_os_failed(error);
-}
-
-int sy_os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
-    if (sy_os_is_failing("at_fork")) return -1;
-    int error = pthread_atfork(prepare, parent, child);
-    return error == 0 ? 0 : sy_os_failed(error);
 }
 
 /*
@@ -159,13 +111,5 @@ void sy_os_drop_streams(bool in_child) {
         _IO_list_unlock();
     streams_held = in_child ? 0 : streams_held - 1;
 }
-
-int sy_os_hold_cancellation(void) {
-    int before = PTHREAD_CANCEL_ENABLE;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-    return before;
-}
-
-void sy_os_drop_cancellation(int before) { pthread_setcancelstate(before, NULL); }
 
 #endif

@@ -14,9 +14,6 @@
 #    include <errno.h>
 #    include <stdio.h>
 #    include <time.h>
-#    if SY_PLATFORM_DESCRIPTORS
-#        include <unistd.h>
-#    endif
 
 static const uint64_t NS_PER_SECOND = 1000000000;
 
@@ -112,12 +109,6 @@ bool sy_os_is_terminal(int fd) {
 /* ---- the process ---- */
 
 void sy_os_stay_loaded(void) {}
-
-#    if SY_PLATFORM_DESCRIPTORS && !defined(__wasm__)
-int sy_os_process(void) { return (int)getpid(); }
-#    else
-int sy_os_process(void) { return 1; }
-#    endif
 
 bool sy_os_is_traced(void) { return false; }
 

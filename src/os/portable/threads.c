@@ -15,15 +15,6 @@ typedef void exit_hook(void *);
 
 #        include <threads.h>
 
-/* The system's numbers are not known. These are never given twice, as long as fewer than 67 million
- * threads use the library (os/lock.c). */
-unsigned sy_os_thread(void) {
-    static _Atomic unsigned last;
-    static SY_TLS unsigned own;
-    if (!own) own = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
-    return own;
-}
-
 bool sy_os_has_had_threads(void) { return true; }
 
 static _Atomic(exit_hook *) thread_exit_hook;
@@ -52,8 +43,6 @@ int sy_os_at_thread_exit(void (*hook)(void *), void *arg) {
 }
 
 #    else
-
-unsigned sy_os_thread(void) { return 1; }
 
 bool sy_os_has_had_threads(void) { return false; }
 

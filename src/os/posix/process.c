@@ -16,7 +16,8 @@
 #    include <string.h>
 #    if SY_PLATFORM_LINUX
 #        include <sys/auxv.h>
-#    elif SY_PLATFORM_DESCRIPTORS
+#    endif
+#    if SY_PLATFORM_DESCRIPTORS
 #        include <unistd.h>
 #    endif
 
@@ -26,7 +27,7 @@
 static bool is_privileged(void) {
 #    if SY_PLATFORM_LINUX
     return getauxval(AT_SECURE) != 0;
-#    elif SY_PLATFORM_POSIX
+#    elif SY_PLATFORM_DARWIN || SY_PLATFORM_BSD
     return issetugid() != 0;
 #    elif SY_PLATFORM_DESCRIPTORS && !defined(__wasm__)
     return getuid() != geteuid() || getgid() != getegid();
@@ -71,7 +72,13 @@ __attribute__((weak)) void sy_os_block_free(void *block) {
     errno = saved;
 }
 
-/* ---- the end ---- */
+/* ---- the process, and its end ---- */
+
+#    if SY_PLATFORM_DESCRIPTORS && !defined(__wasm__)
+int sy_os_process(void) { return (int)getpid(); }
+#    else
+int sy_os_process(void) { return 1; }
+#    endif
 
 int sy_os_at_exit(void (*hook)(void)) {
     sy_os_keep_stderr();

@@ -13,7 +13,7 @@
 #include "os/facts.h"
 #include "os/os.h"
 
-#if SY_PLATFORM_LINUX
+#if SY_PLATFORM_POSIX
 
 #    include <errno.h>
 #    include <fcntl.h>
@@ -25,12 +25,12 @@ enum {
     HIGH = 1000, /* above the numbers that programs choose or close one by one, below FD_SETSIZE */
 };
 
-typedef enum sy_linux_stderr { NOT_NOTED, CLOSED, NOTED } sy_linux_stderr;
+typedef enum noted_state { NOT_NOTED, CLOSED, NOTED } noted_state;
 
 /* The file that was stderr at the start; valid if `start` is NOTED. */
 static dev_t device;
 static ino_t inode;
-static _Atomic unsigned start; /* sy_linux_stderr */
+static _Atomic unsigned start; /* noted_state */
 
 static _Atomic int kept; /* the second descriptor; 0: there is none */
 

@@ -1,0 +1,114 @@
+/*
+ * memory.c: the part of os.h for memory, by mmap, for systems that have nothing better.
+ *
+ * Reserved address space is a private anonymous mapping without access; commit is mprotect. To
+ * discard a range, a new mapping is put in its place in one call, since the advice that such
+ * systems have (MADV_FREE) does not promise zeros.
+ */
+#define _GNU_SOURCE
+
+#include "os/failing.h"
+#include "os/os.h"
+
+#if SY_PLATFORM_POSIX && !SY_PLATFORM_LINUX
+
+#    include <errno.h>
+#    include <sys/mman.h>
+#    include <unistd.h>
+
+#    if !defined(MAP_ANONYMOUS)
+#        define MAP_ANONYMOUS MAP_ANON
+#    endif
+
+size_t sy_os_page_size(void) {
+    static _Atomic size_t known;
+    size_t bytes = atomic_load_explicit(&known, memory_order_relaxed);
+    if (bytes == 0) {
+        bytes = (size_t)getpagesize();
+        atomic_store_explicit(&known, bytes, memory_order_relaxed);
+    }
+    return bytes;
+}
+
+/* Cuts `whole` bytes at `base` down to `bytes` at the first multiple of `align`. */
+static void *trim(unsigned char *base, size_t whole, size_t bytes, size_t align) {
+    size_t front = (size_t)(-(uintptr_t)base & (align - 1));
+    size_t back = whole - front - bytes;
+    unsigned char *start = base + front;
+    bool cut = front == 0 || munmap(base, front) == 0;
+    if (cut && (back == 0 || munmap(start + bytes, back) == 0)) return start;
+    if (cut)
+        munmap(start, bytes + back);
+    else
+        munmap(base, whole);
+    return NULL;
+}
+
+static void *map_aligned(size_t bytes, size_t align) {
+    size_t slack = align - sy_os_page_size();
+    if (bytes > SIZE_MAX - slack) return NULL;
+    unsigned char *base = mmap(NULL, bytes + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return base == MAP_FAILED ? NULL : trim(base, bytes + slack, bytes, align);
+}
+
+void *sy_os_reserve(size_t bytes, size_t align, const char *name) {
+    (void)name;
+    if (sy_os_is_failing("reserve")) return NULL;
+    int saved = errno;
+    void *start = map_aligned(bytes, align);
+    errno = start ? saved : ENOMEM;
+    return start;
+}
+
+void sy_os_show_names(bool shown) { (void)shown; }
+
+int sy_os_commit(void *start, size_t bytes) {
+    if (sy_os_is_failing("commit")) return -1;
+    return mprotect(start, bytes, PROT_READ | PROT_WRITE);
+}
+
+/* Writes to each page without changing it, even if other threads write. */
+int sy_os_populate(void *start, size_t bytes) {
+    if (sy_os_is_failing("populate")) return -1;
+    for (size_t at = 0; at < bytes; at += sy_os_page_size())
+        __atomic_fetch_or((unsigned char *)start + at, 0, __ATOMIC_RELAXED);
+    return 0;
+}
+
+static int map_over(void *start, size_t bytes, int access) {
+    return mmap(start, bytes, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == start ? 0
+                                                                                               : -1;
+}
+
+int sy_os_discard(void *start, size_t bytes) {
+    if (sy_os_is_failing("discard")) return -1;
+    return map_over(start, bytes, PROT_READ | PROT_WRITE);
+}
+
+int sy_os_decommit(void *start, size_t bytes) {
+    if (sy_os_is_failing("decommit")) return -1;
+    return map_over(start, bytes, PROT_NONE);
+}
+
+int sy_os_release(void *start, size_t bytes) {
+    if (sy_os_is_failing("release")) return -1;
+    return munmap(start, bytes);
+}
+
+int sy_os_lock(void *start, size_t bytes, bool wanted) {
+    int saved = errno;
+    if ((wanted ? mlock(start, bytes) : munlock(start, bytes)) != 0) return sy_os_failed(ENOMEM);
+    errno = saved;
+    return 0;
+}
+
+/* A new mapping loses the content and the memory. */
+int sy_os_guard(void *start, size_t bytes, bool wanted) {
+    if (sy_os_is_failing("guard")) return -1;
+    if (wanted) return map_over(start, bytes, PROT_NONE);
+    return mprotect(start, bytes, PROT_READ | PROT_WRITE);
+}
+
+bool sy_os_guards_split(void) { return true; }
+
+#endif
