@@ -16,9 +16,11 @@
 # Usage: tests/install/emulated.sh PROCESSOR [SECONDS_OF_STRESS]   all tests
 #        tests/install/emulated.sh PROCESSOR quick                 unit tests of some layers, if the
 #                                                                  packages are there already
+#        tests/install/emulated.sh PROCESSOR only TESTS            the tests with these names, a regular
+#                                                                  expression
 #        tests/install/emulated.sh --list                          the names of processors
 # A name may end with the size of pages, in KiB: aarch64-16k, aarch64-64k.
-# ctest's results are written to build/emulated/NAME.xml.
+# ctest's results are written to build/emulated/NAME.xml; with `only`, to NAME.only.xml.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -35,7 +37,8 @@ armhf | armhf | arm-linux-gnueabihf | arm-linux-gnueabihf | bookworm |
 i386 | i386 | i686-linux-gnu | i386-linux-gnu | bookworm | lib/ld-linux.so.2
 "
 
-name=${1:?a processor, or --list} mode=${2:-1}
+name=${1:?a processor, or --list} mode=${2:-1} only=${3:-} results=$1.xml seconds=1
+case $mode in quick) ;; only) results=$1.only.xml ;; *) seconds=$mode ;; esac
 if [ "$name" = --list ]; then
     awk -F ' *[|]' 'NF > 1 { print $1 }' <<<"$processors"
     exit
@@ -138,11 +141,11 @@ with_compiler cmake -G Ninja -S . -B "$folder/tests" -DCMAKE_TOOLCHAIN_FILE="$PW
     -DSLABYARD_PROCESSOR="$processor" -DSLABYARD_TRIPLE="$triple" -DSLABYARD_MULTIARCH="$multiarch" \
     -DSLABYARD_HOST="$host" -DSLABYARD_ROOT="$root" -DSLABYARD_LOADER="$loader" -DSLABYARD_QEMU="$qemu" \
     -DCMAKE_BUILD_TYPE=Release \
-    -DSLABYARD_STRESS_SECONDS="${mode/quick/1}" -DSLABYARD_FUZZ_RUNS=100 -DSLABYARD_FUZZ_CHECKED_RUNS=20
-labels="unit fuzz stress checked misuse cpp compat examples malloc" targets= only=
+    -DSLABYARD_STRESS_SECONDS="$seconds" -DSLABYARD_FUZZ_RUNS=100 -DSLABYARD_FUZZ_CHECKED_RUNS=20
+labels="unit fuzz stress checked misuse cpp compat examples malloc" targets=
 if [ "$mode" = quick ]; then
     labels=unit targets="test_map test_chunk test_slab test_cache test_handle test_heap test_vmem test_pool"
-    only="^unit\\.(${targets// /|})\$"
+    only="unit\\.(${targets// /|})"
 else
     # shellcheck disable=SC2086 # several labels
     targets=$(printf 'tests_%s ' $labels)
@@ -152,9 +155,9 @@ with_compiler cmake --build "$folder/tests" -j "$jobs" --target $targets
 page=${name##*-}
 [ "$page" = "$name" ] || export QEMU_PAGESIZE=$((${page%k} * 1024))
 ctest --test-dir "$folder/tests" -j "$jobs" --output-on-failure --no-tests=error \
-    --output-junit "$PWD/build/emulated/$name.xml" ${only:+-R "$only"} \
+    --output-junit "$PWD/build/emulated/$results" ${only:+-R "^($only)\$"} \
     -L "^(${labels// /|})\$" -E "^($omit)\$"
-[ "$name" = aarch64 ] && [ "$mode" != quick ] || exit 0
+[ "$name" = aarch64 ] && [ -z "$only" ] || exit 0
 
 # ---- instructions of the fast paths, without and with the atomic instructions of Armv8.1 ----
 
