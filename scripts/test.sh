@@ -194,6 +194,7 @@ everything() {
     stage "cargo: test, all features" in_rust cargo test --locked --release -p slabyard \
         -p slabyard-nexus-slab -p slabyard-nexus-slab-2 --all-features
     check "other processors, emulated" scripts/test-platforms aarch64 s390x i386
+    check "cargo: other targets" scripts/check-rust-targets
     stage "miri: test" scripts/miri.sh
     stage "threads of Rust under tsan" scripts/rust-tsan
     check "cargo: without std" in_rust cargo check --locked --release -p slabyard --no-default-features

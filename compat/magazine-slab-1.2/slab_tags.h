@@ -24,7 +24,7 @@
 
 /* Programs read the counters with atomic_load. */
 #ifdef __cplusplus
-#    define SY_TAG_COUNTER(type) type
+#    define SY_TAG_COUNTER(type) alignas(sizeof(type)) type /* as _Atomic is on i386 */
 #else
 #    include <stdatomic.h>
 #    define SY_TAG_COUNTER(type) _Atomic type

@@ -16,9 +16,11 @@
 # Usage: tests/install/emulated.sh PROCESSOR [SECONDS_OF_STRESS]   all tests
 #        tests/install/emulated.sh PROCESSOR quick                 unit tests of some layers, if the
 #                                                                  packages are there already
+#        tests/install/emulated.sh PROCESSOR only TESTS            the tests with these names, a regular
+#                                                                  expression
 #        tests/install/emulated.sh --list                          the names of processors
-# A name may end with the size of pages, in KiB: aarch64-16k, aarch64-64k.
-# ctest's results are written to build/emulated/NAME.xml.
+# Pages have 4 KiB: the emulator has those of this machine. tests/pages emulates larger ones.
+# ctest's results are written to build/emulated/NAME.xml; with `quick` or `only`, to NAME.quick.xml or NAME.only.xml.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -26,8 +28,6 @@ cd "$(dirname "$0")/../.."
 # programs run without an emulator
 processors="
 aarch64 | arm64 | aarch64-linux-gnu | aarch64-linux-gnu | bookworm |
-aarch64-16k | arm64 | aarch64-linux-gnu | aarch64-linux-gnu | bookworm |
-aarch64-64k | arm64 | aarch64-linux-gnu | aarch64-linux-gnu | bookworm |
 riscv64 | riscv64 | riscv64-linux-gnu | riscv64-linux-gnu | trixie |
 ppc64le | ppc64el | powerpc64le-linux-gnu | powerpc64le-linux-gnu | bookworm |
 s390x | s390x | s390x-linux-gnu | s390x-linux-gnu | bookworm |
@@ -35,7 +35,8 @@ armhf | armhf | arm-linux-gnueabihf | arm-linux-gnueabihf | bookworm |
 i386 | i386 | i686-linux-gnu | i386-linux-gnu | bookworm | lib/ld-linux.so.2
 "
 
-name=${1:?a processor, or --list} mode=${2:-1}
+name=${1:?a processor, or --list} mode=${2:-1} only=${3:-} results=$1.xml seconds=1
+case $mode in quick | only) results=$1.$mode.xml ;; *) seconds=$mode ;; esac
 if [ "$name" = --list ]; then
     awk -F ' *[|]' 'NF > 1 { print $1 }' <<<"$processors"
     exit
@@ -48,17 +49,17 @@ row=$(awk -F ' *[|] *' -v name="$name" '$1 == name { print $2, $3, $4, $5, $6 }'
 [ -n "$row" ] || { echo "$name is none of: $("$0" --list | xargs)" && exit 2; }
 read -r debian_name triple multiarch libraries_of loader <<<"$row"
 
-processor=${name%-*k} jobs=${JOBS:-2} machine=$(uname -m)
-[ "$machine" != "$processor" ] || leave_out "this machine has such a processor: the other tests are for it"
+jobs=${JOBS:-2} machine=$(uname -m)
+[ "$machine" != "$name" ] || leave_out "this machine has such a processor: the other tests are for it"
 [ "$machine" = x86_64 ] || loader=
-folder=$PWD/build/emulated/$processor
+folder=$PWD/build/emulated/$name
 root=$folder/root host=$folder/host qemus=$PWD/build/emulated/qemu
-case $processor in ppc64le | i386 | aarch64 | riscv64 | s390x) emulator=qemu-$processor ;; *) emulator=qemu-arm ;; esac
+case $name in ppc64le | i386 | aarch64 | riscv64 | s390x) emulator=qemu-$name ;; *) emulator=qemu-arm ;; esac
 
 # ---- the compiler, the emulator, libraries and programs ----
 
 packages="libc6 libstdc++6 libatomic1 libcmocka-dev"
-[ $processor != aarch64 ] || packages+=" lua5.4 sqlite3 jq"
+[ $name != aarch64 ] || packages+=" lua5.4 sqlite3 jq"
 [ -z "$loader" ] || packages+=" libdw1" # reports name functions by it, in a child that no emulator allows
 packages_of_compiler="g++-12-$triple gcc-12-$triple gcc-12-$triple-base cpp-12-$triple binutils-$triple
     libmpc3 libmpfr6 libgmp10 libisl23 libjansson4"
@@ -114,7 +115,7 @@ if [ -z "$loader" ]; then
 fi
 has_qemu() { [ -z "$qemu" ] || is_new "$qemu"; }
 if [ ! -e "$root/complete" ] || [ ! -e "$host/complete" ] || ! has_qemu; then
-    [ "$mode" != quick ] || leave_out "the packages are not there: make test-platforms ARGS=$processor"
+    [ "$mode" != quick ] || leave_out "the packages are not there: make test-platforms ARGS=$name"
     arch=$debian_name
     prepare_apt "$libraries_of" || leave_out "there is no apt-get that has Debian's packages"
     [ -e "$root/complete" ] || fetch_root || leave_out "the packages $packages cannot be had"
@@ -135,26 +136,24 @@ omit=$(awk -F ' +: +' -v name="$name" '/^[^#]/ && name ~ "^(" $1 ")$" { print $2
 
 with_compiler() { LD_LIBRARY_PATH=$host/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH 2>/dev/null || echo x86_64-linux-gnu) "$@"; }
 with_compiler cmake -G Ninja -S . -B "$folder/tests" -DCMAKE_TOOLCHAIN_FILE="$PWD/cmake/cross.cmake" \
-    -DSLABYARD_PROCESSOR="$processor" -DSLABYARD_TRIPLE="$triple" -DSLABYARD_MULTIARCH="$multiarch" \
+    -DSLABYARD_PROCESSOR="$name" -DSLABYARD_TRIPLE="$triple" -DSLABYARD_MULTIARCH="$multiarch" \
     -DSLABYARD_HOST="$host" -DSLABYARD_ROOT="$root" -DSLABYARD_LOADER="$loader" -DSLABYARD_QEMU="$qemu" \
     -DCMAKE_BUILD_TYPE=Release \
-    -DSLABYARD_STRESS_SECONDS="${mode/quick/1}" -DSLABYARD_FUZZ_RUNS=100 -DSLABYARD_FUZZ_CHECKED_RUNS=20
-labels="unit fuzz stress checked misuse cpp compat examples malloc" targets= only=
+    -DSLABYARD_STRESS_SECONDS="$seconds" -DSLABYARD_FUZZ_RUNS=100 -DSLABYARD_FUZZ_CHECKED_RUNS=20
+labels="unit fuzz stress checked misuse cpp compat examples malloc" targets=
 if [ "$mode" = quick ]; then
     labels=unit targets="test_map test_chunk test_slab test_cache test_handle test_heap test_vmem test_pool"
-    only="^unit\\.(${targets// /|})\$"
+    only="unit\\.(${targets// /|})"
 else
     # shellcheck disable=SC2086 # several labels
     targets=$(printf 'tests_%s ' $labels)
 fi
 # shellcheck disable=SC2086 # several labels
 with_compiler cmake --build "$folder/tests" -j "$jobs" --target $targets
-page=${name##*-}
-[ "$page" = "$name" ] || export QEMU_PAGESIZE=$((${page%k} * 1024))
 ctest --test-dir "$folder/tests" -j "$jobs" --output-on-failure --no-tests=error \
-    --output-junit "$PWD/build/emulated/$name.xml" ${only:+-R "$only"} \
+    --output-junit "$PWD/build/emulated/$results" ${only:+-R "^($only)\$"} \
     -L "^(${labels// /|})\$" -E "^($omit)\$"
-[ "$name" = aarch64 ] && [ "$mode" != quick ] || exit 0
+[ "$name" = aarch64 ] && [ -z "$only" ] || exit 0
 
 # ---- instructions of the fast paths, without and with the atomic instructions of Armv8.1 ----
 

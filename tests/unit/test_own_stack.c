@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 
+#include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -52,11 +53,12 @@ static void there_is_room(void **state) {
     needs(SY_OS_STACKS);
     (void)state;
     if (!SWITCHES || SANITIZED) skip();
+    const size_t least = (size_t)PTHREAD_STACK_MIN, small = least > 64 << 10 ? least : 64 << 10;
     bool done = false;
     pthread_attr_t attributes;
     pthread_t thread;
     pthread_attr_init(&attributes);
-    assert_int_equal(pthread_attr_setstacksize(&attributes, 64 << 10), 0);
+    assert_int_equal(pthread_attr_setstacksize(&attributes, small), 0);
     assert_int_equal(pthread_create(&thread, &attributes, on_small_stack, &done), 0);
     pthread_join(thread, NULL);
     pthread_attr_destroy(&attributes);

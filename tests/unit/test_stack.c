@@ -130,6 +130,7 @@ static void *take_each_way(void *arg) {
 static void each_way_gives_who_called(void **state) {
     (void)state;
     take_each_way(NULL);
+    if (is_emulated()) return; /* it does not say which pages of a stack can be read */
     in_thread(take_each_way, NULL);
 }
 
@@ -150,7 +151,7 @@ static void frames_that_tables_confirmed_are_trusted(void **state) {
     in_thread(take_one, &first);
     in_thread(take_one, &second);
     assert_int_equal(first, 1);
-    assert_int_equal(second, FRAMES ? 0 : 1);
+    assert_int_equal(second, FRAMES && !is_emulated() ? 0 : 1);
 }
 
 static int compare(const void *a, const void *b) {
@@ -279,7 +280,8 @@ static void a_coroutine_has_its_own(void **state) {
     makecontext(&there, on_another_stack, 0);
     assert_int_equal(swapcontext(&here, &there), 0);
     const void *const *frames;
-    if (sy_cpu_has_frames()) assert_int_equal(sy_stack_frames(taken, &frames), 1);
+    bool knows = sy_cpu_has_frames() && !is_emulated(); /* that it is no stack of a thread */
+    if (knows) assert_int_equal(sy_stack_frames(taken, &frames), 1);
     free(stack);
 }
 
