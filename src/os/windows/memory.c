@@ -206,16 +206,6 @@ int sy_os_discard(void *start, size_t bytes) {
     return with_error(last, is_locked(start) ? -1 : discard(start, bytes));
 }
 
-/* The system reads the memory, so no address faults. */
-bool sy_os_is_written(const void *address) {
-    uint32_t word = 0;
-    SIZE_T got = 0;
-    DWORD last = GetLastError();
-    ReadProcessMemory(GetCurrentProcess(), address, &word, sizeof word, &got);
-    SetLastError(last);
-    return got == sizeof word && word != 0;
-}
-
 /* As many pages can be locked as the process's least working set has
  * (SetProcessWorkingSetSize). */
 int sy_os_lock(void *start, size_t bytes, bool wanted) {
