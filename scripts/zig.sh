@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Installs zig, whose C compiler builds for other systems, from the Python package ziglang into the
-# virtual environment build/zig-venv. If it is there, does nothing.
+# Installs zig, whose C compiler builds for other systems, and wasmtime, which runs WebAssembly, from
+# the Python packages ziglang and wasmtime into the virtual environment build/zig-venv. If they are
+# there, does nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-version=0.17.1
+version=0.17.1 wasmtime=50.0.1
 tools=build/zig-venv
-[ "$(cat $tools/version 2>/dev/null)" = $version ] && exit 0
+[ "$(cat $tools/version 2>/dev/null)" = "$version $wasmtime" ] && exit 0
 mkdir -p build
-{ python3 -m venv --clear $tools && $tools/bin/pip install --quiet --disable-pip-version-check "ziglang==$version"; } \
+{ python3 -m venv --clear $tools && $tools/bin/pip install --quiet --disable-pip-version-check "ziglang==$version" "wasmtime==$wasmtime"; } \
     >build/zig-venv.log 2>&1 || { tail -n 3 build/zig-venv.log >&2 && exit 1; }
-echo $version >$tools/version
+echo "$version $wasmtime" >$tools/version
