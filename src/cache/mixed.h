@@ -88,9 +88,11 @@ typedef struct sy_flush_item {
     uint8_t fault; /* a sy_fault_kind, if putting it back is one */
 } sy_flush_item;
 
-/* Prefetches the part of a unit's table that putting the object back will change. */
+/* Prefetches the part of a unit's table that putting the object back will change. No lock is held:
+ * another thread may be converting the unit, and then nothing useful is prefetched. */
 static inline void sy_mixed_prefetch(const sy_slab *unit, uintptr_t address) {
-    __builtin_prefetch((const char *)unit->pieces + (address % SY_UNIT_BYTES >> 10 << 4), 1);
+    const char *pieces = (const char *)__atomic_load_n(&unit->pieces, __ATOMIC_RELAXED);
+    __builtin_prefetch(pieces + (address % SY_UNIT_BYTES >> 10 << 4), 1);
 }
 
 /* Puts the listed items of a magazine back into their holes. Returns how many are refused, because
