@@ -86,8 +86,10 @@ SY_API int sy_each_option(int (*visit)(void *arg, const sy_option *option), void
 SY_API int sy_platform_has(const char *service);
 
 /**
- * Returns the version of the library, as SY_VERSION is that of the headers: 10203 is 1.2.3. A
- * program that was compiled with an older version can see that it runs with a newer one.
+ * Tells the version of the library, as SY_VERSION is that of the headers. So a program can see that
+ * it runs with another version than it was compiled with.
+ *
+ * Returns a number such as 10203, which is 1.2.3.
  *
  * Threads: any thread. An example:
  *
