@@ -148,6 +148,9 @@ static inline bool sy_cache_has_reserve(const sy_cache *cache) {
  * promised can then be allocated whatever the magazines hold. Adds slabs if need be. (cache.c) */
 bool sy_cache_admit(void *cache, size_t items);
 
+/* Fills the account of the client's cache. The client is pinned. False: the client is no cache. */
+bool sy_cache_take_account(const sy_client *client, sy_cache_account *account);
+
 /* The cache that has this client; NULL: the client belongs to another layer. */
 static inline sy_cache *sy_cache_of_client(const sy_client *client) {
     return client->config.admits == sy_cache_admit ? client->config.owner : NULL;

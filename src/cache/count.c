@@ -1,6 +1,6 @@
 /*
- * count.c: statistics of one cache and of the process, and sy_cache_verify, which checks the
- * invariants of a cache. All of them walk the slabs under the cache's lock.
+ * count.c: statistics of one cache and of the process; sy_cache_verify, which checks the invariants
+ * of a cache; and sy_each_cache. All of them walk the slabs of a cache under its lock.
  */
 #include <errno.h>
 #include <string.h>
@@ -188,4 +188,40 @@ size_t sy_cache_verify(sy_cache *cache) {
     }
     sy_lock_release(&cache->lock);
     return wrong;
+}
+
+/* ---- every cache ---- */
+
+static sy_cache_kind kind_of(const sy_cache *cache) {
+    if (cache->client.number < SY_CLIENT_DEMANDED) return SY_CACHE_OF_SIZES;
+    bool process = !cache->quota || cache->quota == &sy_quota_process;
+    return process ? SY_CACHE_OF_PROGRAM : SY_CACHE_OF_HEAP;
+}
+
+bool sy_cache_take_account(const sy_client *client, sy_cache_account *account) {
+    const sy_cache *cache = sy_cache_of_client(client);
+    if (!cache) return false;
+    account->cache = cache;
+    account->kind = kind_of(cache);
+    return sy_cache_get_stats(cache, &account->stats) == 0;
+}
+
+int sy_each_cache(int (*visit)(void *arg, const sy_cache_account *account), void *arg) {
+    sy_client *client;
+    int result = 0;
+    if (!visit) {
+        errno = EINVAL;
+        return -1;
+    }
+    for (unsigned number = 0; result == 0 && (client = sy_client_pin_next(number)) != NULL;) {
+        sy_cache_account account;
+        number = client->number;
+        bool known = sy_cache_take_account(client, &account);
+        sy_client_unpin(client);
+        if (!known) continue;
+        SY_CALLBACK(call, .function = "visitor of sy_each_cache", .may_unwind = true);
+        result = visit(arg, &account);
+        call.returned = true;
+    }
+    return result;
 }

@@ -268,11 +268,13 @@ static const row table[OPTIONS] = {
                         "when the process exits, or at both times (all); with "
                         "unreachable, the report at exit lists only those that "
                         "nothing points to. Turns audit on."},
-               .type = &leaks},
+               .type = &leaks,
+               .service = SY_OS_REPORTS},
     [LEAK_STATUS] = {.says = {"leak-status", "N, 0 to 255", NULL, "0",
                               "The exit status of a process that has leaks at exit; 0: the "
                               "status stays as it is."},
-                     .type = &leak_status},
+                     .type = &leak_status,
+                     .service = SY_OS_REPORTS},
     [FAIL] = {.says = {"fail", "SPECIFICATION, or off", NULL, "off",
                        "Allocations, or calls to the system, are made to fail."},
               .type = &failures,
@@ -285,20 +287,24 @@ static const row table[OPTIONS] = {
     [REPORT] = {.says = {"report", "PATH, or stderr", NULL, "stderr",
                          "The file that reports are appended to."},
                 .type = &any_text,
-                .text = TEXT_REPORT},
+                .text = TEXT_REPORT,
+                .service = SY_OS_REPORTS},
     [STATS] = {.says = {"stats", "yes|no", "yes", "no",
                         "A table of memory by cache is written to stderr at exit."},
-               .type = &yes_no},
+               .type = &yes_no,
+               .service = SY_OS_REPORTS},
     [HELP] = {.says = {"help", "yes|no", "yes", "no",
                        "All options are listed on stderr at start; the program then "
                        "runs as usual."},
               .type = &yes_no},
     [COLOUR] = {.says = {"colour", "auto|always|never", NULL, "auto",
                          "Colours in reports; auto: on a terminal, if NO_COLOR is not set."},
-                .type = &colour},
+                .type = &colour,
+                .service = SY_OS_REPORTS},
     [SYMBOLS] = {.says = {"symbols", "yes|no", "yes", "yes",
                           "Reports name functions, files and lines."},
-                 .type = &yes_no},
+                 .type = &yes_no,
+                 .service = SY_OS_REPORTS},
     [EXPLAIN] = {.says = {"explain", "auto|yes|no", "yes", "auto",
                           "A report explains a SIGSEGV or SIGBUS that hits a guarded "
                           "object or comes from a pointer that was read from poison; "
@@ -493,17 +499,25 @@ static bool next_part(sy_word *rest, part *next) {
     return false;
 }
 
-/* The service that an option needs for a value, and that the platform lacks; 0: nothing is
- * missing. */
-static unsigned missing_service(unsigned which, uint64_t value) {
+/* The service that an option needs, and that is missing; 0: none. One value of `leaks` needs one
+ * more. */
+static unsigned missing_service(unsigned which) {
+    unsigned service = table[which].service;
+    if (which == LEAKS && sy_os_has(service)) service = SY_OS_COPIES;
+    return sy_os_has(service) ? 0 : service;
+}
+
+static bool is_initial(unsigned which, uint64_t value) {
     const row *it = &table[which];
-    unsigned service = it->service;
     uint64_t initial;
-    if (which == LEAKS && value & SY_LEAKS_LOST) service = SY_OS_COPIES;
-    if (!service || sy_os_has(service)) return 0;
-    return it->type->read(it->type, word_of(it->says.initial), &initial) && value == initial
-               ? 0
-               : service;
+    return it->type->read(it->type, word_of(it->says.initial), &initial) && value == initial;
+}
+
+/* Whether the option can have this value although a service is missing. A text is not looked at. */
+static bool works_without(unsigned which, uint64_t value) {
+    bool copies_alone = which == LEAKS && sy_os_has(SY_OS_REPORTS);
+    if (copies_alone && !(value & SY_LEAKS_LOST)) return true;
+    return table[which].text == NO_TEXT && is_initial(which, value);
 }
 
 /* Turns what the option `debug` stands for on or off. */
@@ -525,7 +539,7 @@ static problem set_part(settings *all, part said_part, uint64_t *said) {
     uint64_t before = all->value[which];
     if (!set_value(all, which, said_part.bare ? word_of(bare) : said_part.value))
         return NO_SUCH_VALUE;
-    if (missing_service(which, all->value[which])) {
+    if (missing_service(which) && !works_without(which, all->value[which])) {
         all->value[which] = before;
         return NOT_HERE;
     }
@@ -589,10 +603,8 @@ static void tell(problem what, part said) {
         sy_text_add(&text, " is unknown (SLABYARD)");
         add_nearest(&text, said.name);
     } else if (what == NOT_HERE) {
-        unsigned which = find_option(said.name);
         sy_text_add(&text, " cannot be set (SLABYARD), this platform lacks ");
-        sy_text_add(&text,
-                    sy_service_meaning(which == LEAKS ? SY_OS_COPIES : table[which].service));
+        sy_text_add(&text, sy_service_meaning(missing_service(find_option(said.name))));
     } else {
         sy_text_add(&text, what == VALUE_NEEDED ? " needs a value" : " cannot be ");
         if (what == NO_SUCH_VALUE) add_word(&text, said.value);

@@ -32,11 +32,12 @@ static const struct {
     {"stacks", "recorded stacks"},
     {"places", "names of functions"},
     {"detectors", "detectors of races"},
+    {"reports", "reports"},
 };
 
 enum { SERVICES = sizeof services / sizeof *services };
 
-_Static_assert(SY_OS_DETECTORS == 1u << (SERVICES - 1), "a row for each bit");
+_Static_assert(SY_OS_REPORTS == 1u << (SERVICES - 1), "a row for each bit");
 
 const char *sy_service_meaning(unsigned service) {
     unsigned row = 0;

@@ -3,8 +3,8 @@
  *
  * Above: options.c. Below: os.h.
  */
-#ifndef SY_WATCH_SERVICES_H
-#define SY_WATCH_SERVICES_H
+#ifndef SY_DEBUG_SERVICES_H
+#define SY_DEBUG_SERVICES_H
 
 /* What one of the bits SY_OS_... means, for people: "guard pages". */
 const char *sy_service_meaning(unsigned service);

@@ -3,13 +3,15 @@
  */
 #include "debug/tell.h"
 
-#include <errno.h>
-
 #include "base/text.h"
 #include "debug/callback.h"
 #include "os/os.h"
 
-static void write_line(const char *line, size_t bytes) { sy_os_write(sy_os_stderr(), line, bytes); }
+static void write_line(const char *line, size_t bytes) {
+    int before = sy_os_hold_cancellation();
+    sy_os_write(sy_os_stderr(), line, bytes);
+    sy_os_drop_cancellation(before);
+}
 
 /* slabyard: misuse of kind 4 (slabyard/fault.h): 0x7f2 in cache "order" */
 static bool write_fault(const sy_fault *fault) {

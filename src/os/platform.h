@@ -97,23 +97,30 @@
 #define SY_OS_STACKS         (1u << 15) /* stacks are recorded */
 #define SY_OS_PLACES         (1u << 16) /* reports name files and functions */
 #define SY_OS_DETECTORS      (1u << 17) /* detectors of races are told what is in order */
+#define SY_OS_REPORTS        (1u << 18) /* reports, accounts, leaks; not with SY_NO_REPORTS */
 
 #if SY_PLATFORM_LINUX
-#    define SY_OS_SERVICES ((1u << 18) - 1)
+#    define SY_PLATFORM_SERVICES ((1u << 18) - 1)
 #elif SY_PLATFORM_WINDOWS
-#    define SY_OS_SERVICES                                                                     \
+#    define SY_PLATFORM_SERVICES                                                               \
         (SY_OS_FREE_ADDRESSES | SY_OS_DISCARDS | SY_OS_LOCKS | SY_OS_GUARDS | SY_OS_ACCESSES | \
          SY_OS_THREADS | SY_OS_BACKGROUND | SY_OS_OBSERVER | SY_OS_LIMITS | SY_OS_RESIDENT |   \
          SY_OS_STACKS | SY_OS_PLACES)
 #elif SY_PLATFORM_POSIX
-#    define SY_OS_SERVICES                                                                    \
+#    define SY_PLATFORM_SERVICES                                                              \
         (SY_OS_FREE_ADDRESSES | SY_OS_DISCARDS | SY_OS_LOCKS | SY_OS_GUARDS | SY_OS_THREADS | \
          SY_OS_BACKGROUND | SY_OS_FORKS | SY_OS_LIMITS |                                      \
          (SY_PLATFORM_DARWIN ? SY_OS_RESIDENT : 0))
 #elif SY_PLATFORM_PORTABLE && (defined(__STDC_NO_THREADS__) || defined(__wasm__))
-#    define SY_OS_SERVICES 0u
+#    define SY_PLATFORM_SERVICES 0u
 #elif SY_PLATFORM_PORTABLE
-#    define SY_OS_SERVICES SY_OS_THREADS
+#    define SY_PLATFORM_SERVICES SY_OS_THREADS
+#endif
+
+#ifdef SY_NO_REPORTS
+#    define SY_OS_SERVICES SY_PLATFORM_SERVICES
+#else
+#    define SY_OS_SERVICES (SY_PLATFORM_SERVICES | SY_OS_REPORTS)
 #endif
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * account.c: sy_each_cache visits all caches; sy_print_stats writes a table of them, and one of the
- * separate heaps. The rows, one for each cache, are collected and sorted in pages from the OS. So
- * writing the tables allocates nothing from a cache, and no cache is pinned while a line is
- * written. A separate heap has a cache for each size class; its line sums up the rows of these.
+ * account.c: sy_print_stats writes a table of all caches, and one of the separate heaps. The rows,
+ * one for each cache, are collected and sorted in pages from the OS. So writing the tables
+ * allocates nothing from a cache, and no cache is pinned while a line is written. A separate heap
+ * has a cache for each size class; its line sums up the rows of these.
  */
 #include "report/account.h"
 
@@ -19,43 +19,6 @@
 #include "magazine/client.h"
 #include "os/os.h"
 #include "os/pages.h"
-
-/* ---- every cache ---- */
-
-static sy_cache_kind kind_of(const sy_cache *cache) {
-    if (cache->client.number < SY_CLIENT_DEMANDED) return SY_CACHE_OF_SIZES;
-    bool process = !cache->quota || cache->quota == &sy_quota_process;
-    return process ? SY_CACHE_OF_PROGRAM : SY_CACHE_OF_HEAP;
-}
-
-/* Fills the account of the client's cache; false: the client is no cache. */
-static bool take_account(const sy_client *client, sy_cache_account *account) {
-    const sy_cache *cache = sy_cache_of_client(client);
-    if (!cache) return false;
-    account->cache = cache;
-    account->kind = kind_of(cache);
-    return sy_cache_get_stats(cache, &account->stats) == 0;
-}
-
-int sy_each_cache(int (*visit)(void *arg, const sy_cache_account *account), void *arg) {
-    sy_client *client;
-    int result = 0;
-    if (!visit) {
-        errno = EINVAL;
-        return -1;
-    }
-    for (unsigned number = 0; result == 0 && (client = sy_client_pin_next(number)) != NULL;) {
-        sy_cache_account account;
-        number = client->number;
-        bool known = take_account(client, &account);
-        sy_client_unpin(client);
-        if (!known) continue;
-        SY_CALLBACK(call, .function = "visitor of sy_each_cache", .may_unwind = true);
-        result = visit(arg, &account);
-        call.returned = true;
-    }
-    return result;
-}
 
 /* ---- rows ---- */
 
@@ -107,7 +70,7 @@ static void add_rows(account *to) {
     for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
         sy_cache_account one;
         number = client->number;
-        if (take_account(client, &one)) add_row(to, &one);
+        if (sy_cache_take_account(client, &one)) add_row(to, &one);
         sy_client_unpin(client);
     }
 }

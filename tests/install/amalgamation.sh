@@ -60,6 +60,19 @@ for pair in gcc:g++ clang:clang++; do
         fail "slabyard.c does not compile without reports with $cc"
     ! nm --defined-only without.o | grep -w sy_report_begin >/dev/null || fail "reports are left in"
     use $cc-without $cc -std=c11 $warnings -O2 order_book.c without.o -pthread
+    cat >options.c <<'END_OF_PROGRAM'
+#include "slabyard/slabyard.h"
+#include <errno.h>
+#include <stdlib.h>
+int main(void) {
+    static const char *const refused[] = {"leaks=exit", "report=file", "stats", "symbols=no"};
+    for (int i = 0; i < 4; i++)
+        if (sy_set_options(refused[i]) != -1 || errno != ENOTSUP) return 1 + i;
+    if (sy_set_options("leaks=off,stats=no,check") != 0) return 5;
+    return sy_platform_has("reports") == 0 ? 0 : 6;
+}
+END_OF_PROGRAM
+    use $cc-options $cc -std=c11 $warnings -O2 options.c without.o -pthread
     $cc -std=gnu11 -O2 cache_double_free.c without.o -pthread -o misuse
     said=$( (./misuse) 2>&1) && fail "without reports, the process goes on"
     said=${said##*$'\n'} # the program says an address first

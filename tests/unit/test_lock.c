@@ -330,6 +330,21 @@ static void take_out_of_order(void *arg) {
     sy_lock_acquire(&outer);
 }
 
+static void call_without(void *arg) {
+    (void)arg;
+    static sy_lock wanted = SY_LOCK_INIT(SY_RANK_SIDE);
+    SY_HOLDS(&wanted);
+}
+
+static void a_lock_that_is_missing_is_seen(void **state) {
+    (void)state;
+    static sy_lock wanted = SY_LOCK_INIT(SY_RANK_SIDE);
+    sy_lock_acquire(&wanted);
+    SY_HOLDS(&wanted);
+    sy_lock_release(&wanted);
+    assert_true(sy_fake_catch(call_without, NULL));
+}
+
 static void release_unheld(void *arg) {
     (void)arg;
     static sy_lock unheld = SY_LOCK_INIT(SY_RANK_SIDE);
@@ -372,6 +387,7 @@ int main(void) {
 #ifdef SY_DEBUG
         cmocka_unit_test(a_wrong_order_is_seen),
         cmocka_unit_test(a_release_unheld_is_seen),
+        cmocka_unit_test(a_lock_that_is_missing_is_seen),
 #endif
         cmocka_unit_test(all_sleepers_are_woken),
         cmocka_unit_test(a_child_has_a_number_of_its_own),

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 
 #include "os/os.h"
+#include "os/registers.h"
 
 #if SY_PLATFORM_LINUX
 
@@ -58,14 +59,7 @@ static sy_os_way way_of(const ucontext_t *context) {
 
 #    elif defined(__aarch64__)
 
-static const char *const names[] = {"x0",  "x1",  "x2",  "x3",  "x4",  "x5",  "x6",  "x7",
-                                    "x8",  "x9",  "x10", "x11", "x12", "x13", "x14", "x15",
-                                    "x16", "x17", "x18", "x19", "x20", "x21", "x22", "x23",
-                                    "x24", "x25", "x26", "x27", "x28", "x29", "x30"};
-
-enum { REGISTERS = sizeof names / sizeof *names };
-
-const char *sy_os_register_name(unsigned number) { return names[number]; }
+enum { REGISTERS = SY_ARM_REGISTERS };
 
 static void read_registers(const ucontext_t *context, sy_os_access *access) {
     access->code = (uintptr_t)context->uc_mcontext.pc;

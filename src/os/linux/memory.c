@@ -15,6 +15,7 @@
 #include "os/failing.h"
 #include "os/linux/thread.h"
 #include "os/os.h"
+#include "os/posix/pages.h"
 
 #if SY_PLATFORM_LINUX
 
@@ -36,35 +37,6 @@
 #    define ADVICE_OF_NO_KERNEL    9999
 #    define NAME_MAPPING           0x53564d41 /* 5.17; PR_SET_VMA */
 #    define NAME_ANONYMOUS         0          /* PR_SET_VMA_ANON_NAME */
-
-/* getpagesize reads a variable of the C library. sysconf would also read a table of constants, and
- * so bring 64 KiB of the C library into a small program's memory. */
-size_t sy_os_page_size(void) {
-    static _Atomic size_t known;
-    size_t bytes = atomic_load_explicit(&known, memory_order_relaxed);
-    if (bytes == 0) {
-        bytes = (size_t)getpagesize();
-        atomic_store_explicit(&known, bytes, memory_order_relaxed);
-    }
-    return bytes;
-}
-
-/* Cuts `whole` bytes at `base` down to `bytes` at the first multiple of `align`. If a cut fails,
- * because it would make one mapping too many, all of it is unmapped. */
-static void *trim(unsigned char *base, size_t whole, size_t bytes, size_t align) {
-    size_t front = (size_t)(-(uintptr_t)base & (align - 1));
-    size_t back = whole - front - bytes;
-    unsigned char *start = base + front;
-    if (front != 0 && munmap(base, front) != 0) {
-        munmap(base, whole);
-        return NULL;
-    }
-    if (back != 0 && munmap(start + bytes, back) != 0) {
-        munmap(start, bytes + back);
-        return NULL;
-    }
-    return start;
-}
 
 /* Where the system's setting is `always`, the kernel would back the first write to any whole 2 MiB
  * of a mapping with a huge page, and fill holes later. All mappings here have the same advice, so
@@ -201,7 +173,7 @@ static void *reserve_more_and_cut(size_t bytes, size_t align) {
     size_t slack = align - sy_os_page_size();
     if (bytes > SIZE_MAX - slack) return NULL;
     void *base = map_nothing(NULL, bytes + slack);
-    return base ? trim(base, bytes + slack, bytes, align) : NULL;
+    return base ? sy_posix_cut(base, bytes + slack, bytes, align) : NULL;
 }
 
 /* A mapping of exactly this size is tried first: near a limit there may be no address space for a

@@ -9,6 +9,7 @@
 
 #include "os/failing.h"
 #include "os/os.h"
+#include "os/posix/pages.h"
 
 #if SY_PLATFORM_POSIX && !SY_PLATFORM_LINUX
 
@@ -20,35 +21,11 @@
 #        define MAP_ANONYMOUS MAP_ANON
 #    endif
 
-size_t sy_os_page_size(void) {
-    static _Atomic size_t known;
-    size_t bytes = atomic_load_explicit(&known, memory_order_relaxed);
-    if (bytes == 0) {
-        bytes = (size_t)getpagesize();
-        atomic_store_explicit(&known, bytes, memory_order_relaxed);
-    }
-    return bytes;
-}
-
-/* Cuts `whole` bytes at `base` down to `bytes` at the first multiple of `align`. */
-static void *trim(unsigned char *base, size_t whole, size_t bytes, size_t align) {
-    size_t front = (size_t)(-(uintptr_t)base & (align - 1));
-    size_t back = whole - front - bytes;
-    unsigned char *start = base + front;
-    bool cut = front == 0 || munmap(base, front) == 0;
-    if (cut && (back == 0 || munmap(start + bytes, back) == 0)) return start;
-    if (cut)
-        munmap(start, bytes + back);
-    else
-        munmap(base, whole);
-    return NULL;
-}
-
 static void *map_aligned(size_t bytes, size_t align) {
     size_t slack = align - sy_os_page_size();
     if (bytes > SIZE_MAX - slack) return NULL;
     unsigned char *base = mmap(NULL, bytes + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return base == MAP_FAILED ? NULL : trim(base, bytes + slack, bytes, align);
+    return base == MAP_FAILED ? NULL : sy_posix_cut(base, bytes + slack, bytes, align);
 }
 
 void *sy_os_reserve(size_t bytes, size_t align, const char *name) {

@@ -4,6 +4,7 @@
  * handler lets the search for other handlers go on, so nothing else changes.
  */
 #include "os/os.h"
+#include "os/registers.h"
 #include "os/windows/system.h"
 
 #if SY_PLATFORM_WINDOWS
@@ -42,14 +43,7 @@ static void read_registers(const CONTEXT *context, sy_os_access *access) {
 
 #    elif defined(__aarch64__)
 
-static const char *const names[] = {"x0",  "x1",  "x2",  "x3",  "x4",  "x5",  "x6",  "x7",
-                                    "x8",  "x9",  "x10", "x11", "x12", "x13", "x14", "x15",
-                                    "x16", "x17", "x18", "x19", "x20", "x21", "x22", "x23",
-                                    "x24", "x25", "x26", "x27", "x28", "x29", "x30"};
-
-enum { REGISTERS = sizeof names / sizeof *names };
-
-const char *sy_os_register_name(unsigned number) { return names[number]; }
+enum { REGISTERS = SY_ARM_REGISTERS };
 
 static void read_registers(const CONTEXT *context, sy_os_access *access) {
     access->code = context->Pc;
