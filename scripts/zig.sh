@@ -6,8 +6,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 version=0.17.1 wasmtime=50.0.1
 tools=build/zig-venv
-[ "$(cat $tools/version 2>/dev/null)" = "$version $wasmtime" ] && exit 0
 mkdir -p build
+exec 9>build/zig-venv.lock # several tests may want it at once
+flock 9
+[ "$(cat $tools/version 2>/dev/null)" = "$version $wasmtime" ] && exit 0
 { python3 -m venv --clear $tools && $tools/bin/pip install --quiet --disable-pip-version-check "ziglang==$version" "wasmtime==$wasmtime"; } \
     >build/zig-venv.log 2>&1 || { tail -n 3 build/zig-venv.log >&2 && exit 1; }
 echo "$version $wasmtime" >$tools/version

@@ -6,7 +6,7 @@
  *     sy_trim();                            everything that can go, however long it takes
  *     sy_trim_some(16 << 20, 200000);       16 MiB, or as much as 0.2 ms are enough for
  *     sy_set_decay(250);                    the default: memory unused for 0.5 to 1 s goes back
- *     sy_set_slack(50);                     free memory is at most half of what live objects need
+ *     sy_set_slack(50);                     holds at most 1.5 times what was needed lately
  *     sy_maintenance_start();               by a background thread rather than on slow paths
  *
  * Automatic return: now and then a thread that is on a slow path does a step of the work, which
@@ -66,12 +66,13 @@ SY_API size_t sy_trim_some(size_t bytes, uint64_t budget_ns);
 SY_API void sy_set_decay(uint64_t milliseconds);
 
 /**
- * Bounds the free memory that is held. Its bound is `percent` per cent of what live objects needed
- * at the highest moment of the last one to two seconds, but at least 4 MiB. Free memory beyond the
- * bound goes back to the operating system on the slow path that notices it. Pages that hold a live
- * object cannot go, so where such objects are scattered more may be held. Free objects in magazines
- * of threads count as live. A low bound costs page faults: memory is returned that would have been
- * used again. 0: no bound, the default. A program whose sizes change:
+ * Bounds the memory that is held, by live objects and free. The bound is what live objects needed
+ * at the highest moment of the last one to two seconds, and `percent` per cent of that more, or 4
+ * MiB more if that is larger. Free memory beyond the bound goes back to the operating system on
+ * the slow path that notices it. Pages that hold a live object cannot go, so where such objects
+ * are scattered more may be held. Free objects in magazines of threads count as live. A low bound
+ * costs page faults: memory is returned that would have been used again. 0: no bound, the default.
+ * A program whose sizes change:
  *
  *     sy_set_slack(25);
  */

@@ -13,10 +13,13 @@
 
 #include <errno.h>
 #include <malloc.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "chunk/map.h"
+#include "debug/guard.h"
 #include "os/os.h"
 #include "shim/shim.h"
 
@@ -26,25 +29,43 @@ typedef void free_function(void *object);
 typedef void *realloc_function(void *object, size_t size);
 typedef size_t size_function(void *object);
 
-/* The C library that the program's compiler uses. */
-static void *find(const char *name) {
-    static const char *const libraries[] = {"ucrtbase.dll", "msvcrt.dll"};
-    void *found = NULL;
-    for (size_t i = 0; i < 2 && !found; i++) found = sy_os_symbol(sy_os_load(libraries[i]), name);
+/* Of the C library that the program's compiler uses: the DLL is loaded already. */
+#if defined(_UCRT)
+#    define C_LIBRARY "ucrtbase.dll"
+#else
+#    define C_LIBRARY "msvcrt.dll"
+#endif
+
+/* Each function is looked for once: to load a library takes the loader's lock. */
+static void *find(const char *name, _Atomic(void *) *known) {
+    void *found = atomic_load_explicit(known, memory_order_relaxed);
+    if (found) return found;
+    found = sy_os_symbol(sy_os_load(C_LIBRARY), name);
     if (!found) sy_os_abort("slabyard: the C library is an unknown one\n");
+    atomic_store_explicit(known, found, memory_order_relaxed);
     return found;
 }
 
-static bool is_foreign(const void *object) { return object && sy_usable_size(object) == 0; }
+/* An address in Slabyard's memory is not the C library's, whatever is wrong with it. */
+static bool is_foreign(const void *object) {
+    uintptr_t address = (uintptr_t)object;
+    return object && sy_usable_size((void *)address) == 0 && !sy_owner_at(address) &&
+           !sy_guard_owns(address);
+}
 
-static SY_COLD void free_foreign(void *object) { ((free_function *)find("free"))(object); }
+static SY_COLD void free_foreign(void *object) {
+    static _Atomic(void *) known;
+    ((free_function *)find("free", &known))(object);
+}
 
 static SY_COLD void *realloc_foreign(void *object, size_t size) {
-    return ((realloc_function *)find("realloc"))(object, size);
+    static _Atomic(void *) known;
+    return ((realloc_function *)find("realloc", &known))(object, size);
 }
 
 static SY_COLD size_t size_of_foreign(void *object) {
-    return ((size_function *)find("_msize"))(object);
+    static _Atomic(void *) known;
+    return ((size_function *)find("_msize", &known))(object);
 }
 
 /* Caches that pass objects on (SY_PASSED) get them from the C library. Its functions for aligned
@@ -68,10 +89,17 @@ SY_COLD void *sy_shim_alloc_due(size_t size, size_t align) {
 
 void *malloc(size_t size) { return sy_shim_alloc(size); }
 
+/* Zeroes what an object has beyond the bytes that were asked for, because _recalloc may grow it in
+ * place. */
+static void *zero_tail(void *object, size_t bytes) {
+    if (object) memset((char *)object + bytes, 0, sy_usable_size(object) - bytes);
+    return object;
+}
+
 void *calloc(size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes)) bytes = SIZE_MAX;
-    return sy_calloc(1, sy_shim_size(bytes));
+    return zero_tail(sy_calloc(1, sy_shim_size(bytes)), bytes);
 }
 
 void free(void *object) {
@@ -94,12 +122,15 @@ size_t _msize(void *object) {
     return is_foreign(object) ? size_of_foreign(object) : sy_usable_size(object);
 }
 
+/* The object is of calloc or _recalloc, so it is zero beyond what was asked for. Of one of malloc,
+ * bytes up to its usable size stay as they are. */
 void *_recalloc(void *object, size_t count, size_t size) {
     size_t bytes, before = object ? _msize(object) : 0;
     if (__builtin_mul_overflow(count, size, &bytes)) bytes = SIZE_MAX;
+    bool foreign = is_foreign(object);
     char *now = realloc(object, bytes);
     if (now && bytes > before) memset(now + before, 0, bytes - before);
-    return now;
+    return foreign ? now : zero_tail(now, bytes);
 }
 
 /* The headers declare the last two as functions of a DLL, so the program calls them by these

@@ -8,6 +8,7 @@
 #include "cache/epoch.h"
 #include "cache/watched.h"
 #include "debug/tools.h"
+#include "os/os.h"
 
 enum {
     STEP_EMPTIES = 4, /* the most slabs that one step releases, */
@@ -58,6 +59,12 @@ static SY_TLS sy_own own_aside;
 
 bool sy_cache_is_aside(const sy_slab *slab) { return sy_own_times(&own_aside, slab); }
 
+/* Whether pages of slabs that are in use can go back to the system. */
+static bool discards(const sy_cache *cache) {
+    if (cache->flags & SY_LOCKED && !sy_os_has(SY_OS_LOCKED_RETURNS)) return false;
+    return sy_memory_discards(cache->memory);
+}
+
 /* Sets the granules of the claim, and their slots: all granules in which no slot is used or, by
  * age, only those that the last pass found so too. The others are marked, for the next pass. The
  * lock is held, and a step looks at many slabs. So slots are found only in claimed granules. */
@@ -88,7 +95,7 @@ static bool claim_slab(sy_cache *cache, sy_slab *slab, bool aged, sy_claim *clai
         sy_cache_unlink_slab(cache, slab);
         return true;
     }
-    if (!sy_memory_discards(cache->memory)) return false;
+    if (!discards(cache)) return false;
     claim_granules(cache, aged, claim);
     if (!claim->granules) return false;
     for (uint32_t word = 0; slab->built && word < cache->layout.words; word++) {
@@ -186,7 +193,7 @@ static void give_back(sy_cache *cache, const sy_claim *claim, size_t *bytes) {
 static bool punch_step(sy_cache *cache, size_t *left, bool aged, size_t *bytes) {
     sy_claim claim;
     sy_lock_acquire(&cache->lock);
-    bool may = sy_memory_discards(cache->memory) || cache->flags & SY_EPOCHS;
+    bool may = discards(cache) || cache->flags & SY_EPOCHS;
     if (!may || (aged && (cache->empties_max || cache->trims))) *left = 0;
     if (claim_next(cache, left, aged, &claim)) give_back(cache, &claim, bytes);
     bool more = *left && cache->slabs;

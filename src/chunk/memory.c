@@ -43,9 +43,9 @@ static int start_main(void) {
 /* Whether the maps have a place for all of the range, and no chunk or large span is there. This is
  * checked because the arena of a program may return any addresses. */
 static bool can_be_ours(uintptr_t start, size_t bytes) {
-    if (!start || start > SY_ADDRESS_MAX || bytes > SY_ADDRESS_MAX - start) return false;
-    for (uintptr_t at = start; at < start + bytes; at += SY_CHUNK_BYTES)
-        if (sy_owner_at(at)) return false;
+    if (!start || start > SY_ADDRESS_MAX || bytes - 1 > SY_ADDRESS_MAX - start) return false;
+    for (size_t at = 0; at < bytes; at += SY_CHUNK_BYTES)
+        if (sy_owner_at(start + at)) return false;
     return true;
 }
 

@@ -343,11 +343,11 @@ static const row table[OPTIONS] = {
                         "The most bytes that slabs and large objects of the process "
                         "may take."},
                .type = &limit},
-    [SLACK] =
-        {.says = {"slack", "PER CENT: 25%, 100%, or off", NULL, "off",
-                  "The most free memory that is held, as a part of what live objects needed at "
-                  "the highest moment of the last one to two seconds; at least 4 MiB."},
-         .type = &slack},
+    [SLACK] = {.says = {"slack", "PER CENT: 25%, 100%, or off", NULL, "off",
+                        "What is held, live and free, is at most what live objects needed at the "
+                        "highest moment of the last one to two seconds, and this part of it more, "
+                        "or 4 MiB more."},
+               .type = &slack},
     [HUGE_PAGES] = {.says = {"huge", "BYTES, 2M or more, or off", NULL, "128M",
                              "Once this many bytes are in use, caches that grow get huge "
                              "pages, if the system has them. Large objects that the program "

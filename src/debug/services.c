@@ -32,6 +32,7 @@ static const struct {
     {"stacks", "recorded stacks"},
     {"places", "names of functions"},
     {"detectors", "detectors of races"},
+    {"locked-returns", "return of locked pages"},
     {"reports", "reports"},
 };
 

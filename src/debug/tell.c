@@ -13,7 +13,7 @@ static void write_line(const char *line, size_t bytes) {
     sy_os_drop_cancellation(before);
 }
 
-/* slabyard: misuse of kind 4 (slabyard/fault.h): 0x7f2 in cache "order" */
+/* slabyard: misuse of kind 4 (slabyard/fault.h): 0x7f2 in "order" */
 static bool write_fault(const sy_fault *fault) {
     sy_text text = {.length = 0};
     sy_text_add(&text, "slabyard: misuse of kind ");

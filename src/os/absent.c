@@ -127,7 +127,8 @@ int sy_os_barrier_threads(void) { return sy_os_failed(ENOSYS); }
 
 int sy_os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
     (void)prepare, (void)parent, (void)child;
-    return sy_os_is_failing("at_fork") ? -1 : 0; /* the hooks are never due */
+    /* The hooks are never due: a child uses the library only if its parent had one thread. */
+    return sy_os_is_failing("at_fork") ? -1 : 0;
 }
 
 #endif

@@ -44,7 +44,7 @@
 
 /* The lock order of the whole library, outermost first. */
 typedef enum sy_rank {
-    SY_RANK_REPORT = 1, /* the report that is being written (debug/) */
+    SY_RANK_REPORT = 1, /* the report that is being written (report/) */
     SY_RANK_START,      /* one-time initialisation, and the heap's */
     SY_RANK_EPOCHS,     /* the list of epochs, and their views of caches (cache/) */
     SY_RANK_THREADS,    /* thread records, client numbers (magazine/) */

@@ -68,7 +68,8 @@ int sy_os_populate(void *start, size_t bytes);
 
 /* Returns the memory of a committed range to the system. The content is lost, and the range reads
  * as zero. -1: the memory is still held, and the content may be lost; so it is where the system
- * ignores the request. */
+ * ignores the request. Memory that sy_os_lock has locked is discarded only
+ * with SY_OS_LOCKED_RETURNS; else the system would unlock it. */
 int sy_os_discard(void *start, size_t bytes);
 
 /*

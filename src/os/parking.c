@@ -51,10 +51,6 @@ static struct timespec time_now(void) {
     return now;
 }
 
-/* The calls here are no cancellation points, since C has none. */
-static int begin_call(void) { return 0; }
-static void end_call(int before) { (void)before; }
-
 #    else
 
 #        include <pthread.h>
@@ -92,9 +88,6 @@ static struct timespec time_now(void) {
     return now;
 }
 
-static int begin_call(void) { return sy_os_hold_cancellation(); }
-static void end_call(int before) { sy_os_drop_cancellation(before); }
-
 #    endif
 
 enum { PLACES = 64 }; /* few threads wait at a time */
@@ -114,7 +107,7 @@ static place *place_of(const void *word) {
 
 /* end NULL: as long as it takes. */
 static void wait_at(_Atomic uint32_t *word, uint32_t expected, const struct timespec *end) {
-    int saved = errno, before = begin_call();
+    int saved = errno, before = sy_os_hold_cancellation();
     place *at = place_of(word);
     lock_place(at);
     if (atomic_load(word) == expected) {
@@ -124,7 +117,7 @@ static void wait_at(_Atomic uint32_t *word, uint32_t expected, const struct time
             sleep_at(at);
     }
     unlock_place(at);
-    end_call(before);
+    sy_os_drop_cancellation(before);
     errno = saved;
 }
 

@@ -97,10 +97,11 @@
 #define SY_OS_STACKS         (1u << 15) /* stacks are recorded */
 #define SY_OS_PLACES         (1u << 16) /* reports name files and functions */
 #define SY_OS_DETECTORS      (1u << 17) /* detectors of races are told what is in order */
-#define SY_OS_REPORTS        (1u << 18) /* reports, accounts, leaks; not with SY_NO_REPORTS */
+#define SY_OS_LOCKED_RETURNS (1u << 18) /* locked pages go back to the system, and stay locked */
+#define SY_OS_REPORTS        (1u << 19) /* reports, accounts, leaks; not with SY_NO_REPORTS */
 
 #if SY_PLATFORM_LINUX
-#    define SY_PLATFORM_SERVICES ((1u << 18) - 1)
+#    define SY_PLATFORM_SERVICES ((1u << 19) - 1)
 #elif SY_PLATFORM_WINDOWS
 #    define SY_PLATFORM_SERVICES                                                               \
         (SY_OS_FREE_ADDRESSES | SY_OS_DISCARDS | SY_OS_LOCKS | SY_OS_GUARDS | SY_OS_ACCESSES | \

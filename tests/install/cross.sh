@@ -19,12 +19,8 @@ aarch64-netbsd          -lpthread
 x86_64-linux-gnu.2.17   -lpthread -ldl -lunwind
 aarch64-linux-gnu.2.17  -lpthread -ldl -lunwind
 "
-venv=build/zig-venv
-zig="$venv/bin/python -m ziglang"
-if ! $zig version >/dev/null 2>&1; then
-    python3 -m venv $venv && $venv/bin/pip install --quiet ziglang
-    $zig version >/dev/null 2>&1 || { echo "zig is missing: pip install ziglang" && exit 77; }
-fi
+scripts/zig.sh || { echo "zig cannot be had (PyPI: ziglang)" && exit 77; }
+zig="build/zig-venv/bin/python -m ziglang"
 export ZIG_GLOBAL_CACHE_DIR=$PWD/build/zig-cache ZIG_LOCAL_CACHE_DIR=$PWD/build/zig-cache
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -25,9 +25,9 @@ wine=$(command -v wine64 || { [ ! -x /usr/lib/wine/wine64 ] || echo /usr/lib/win
 [ -n "$wine" ] || leave_out "wine is missing (Debian: wine64)"
 export WINEPREFIX=$folder/wine WINEDEBUG=-all WINEDLLOVERRIDES=winedbg.exe=d DISPLAY=
 server=$(dirname "$wine")/wineserver64
-[ -x "$server" ] || server=$(command -v wineserver)
-"$server" -p || leave_out "wine does not start here" # stays until the end, so programs start at once
-trap '"$server" -k' EXIT
+[ -x "$server" ] || server=$(command -v wineserver) || leave_out "wineserver is missing"
+"$server" -p60 || leave_out "wine does not start here" # stays, so programs start at once
+trap '"$server" -k || true' EXIT
 # The first program starts wine's services, which keep its output open.
 timeout 120 "$wine" cmd /c exit >"$folder/wine.log" 2>&1 </dev/null || leave_out "wine starts no programs here"
 

@@ -24,7 +24,7 @@ static int prepare(void **state) {
 }
 
 static void where_files_cannot_be_read_the_facts_stay(void **state) {
-    needs(SY_OS_OBSERVER);
+    needs(SY_OS_RESIDENT);
     (void)state;
     sy_fake_set_memory_limit(LIMIT);
     assert_int_equal(sy_facts_now.memory_limit, LIMIT);

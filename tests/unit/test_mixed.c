@@ -584,6 +584,7 @@ static void use_heap_in_child(void) {
 }
 
 static void a_child_goes_on_while_threads_of_the_parent_were_converting(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     static player other[2];
     pthread_t thread[2];

@@ -42,6 +42,27 @@ void the_functions_are_the_librarys() {
     must(refused == nullptr, "malloc refuses too much");
 }
 
+int faults;
+
+void count_fault(const sy_fault *) { faults++; }
+
+/* What lies in the library's memory is not given to the C library, and grown memory is zero. */
+void mistakes_are_the_librarys_to_report() {
+    sy_fault_handler before = sy_set_fault_handler(count_fault);
+    char *large = static_cast<char *>(std::malloc(300000));
+    std::free(large + 64);
+    must(faults == 1, "a pointer into a large object is a fault");
+    std::free(large);
+    sy_set_fault_handler(before);
+    auto *grown = static_cast<unsigned char *>(std::malloc(200));
+    std::memset(grown, 1, 200);
+    std::free(grown);
+    grown = static_cast<unsigned char *>(_recalloc(nullptr, 1, 180));
+    grown = static_cast<unsigned char *>(_recalloc(grown, 1, 190));
+    for (int i = 0; i < 190; i++) must(grown[i] == 0, "_recalloc zeroes");
+    std::free(grown);
+}
+
 /* The C library allocates these, and the program frees them. */
 void what_the_c_library_allocates_is_freed_there() {
     for (int i = 0; i < 1000; i++) {
@@ -95,6 +116,7 @@ void threads_use_them() {
 
 int main() {
     the_functions_are_the_librarys();
+    mistakes_are_the_librarys_to_report();
     what_the_c_library_allocates_is_freed_there();
     the_operators_are_the_librarys();
     for (int i = 0; i < 5; i++) threads_use_them();

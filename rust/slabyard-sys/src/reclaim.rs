@@ -24,8 +24,8 @@ extern "C" {
     /// None: any thread may call it.
     pub fn sy_set_decay(milliseconds: u64);
 
-    /// Bounds the free memory that is held: so many per cent of what live objects needed at the
-    /// highest moment of the last one to two seconds, but at least 4 MiB; 0: no bound.
+    /// Bounds the memory that is held: what live objects needed at the highest moment of the last
+    /// one to two seconds, and so many per cent more, or 4 MiB more; 0: no bound.
     ///
     /// # Safety
     /// None: any thread may call it.

@@ -76,13 +76,13 @@ pub fn set_decay(decay: Option<Duration>) {
     unsafe { slabyard_sys::sy_set_decay(milliseconds) }
 }
 
-/// Bounds the free memory that is held. Its bound is `percent` per cent of what live objects needed
-/// at the highest moment of the last one to two seconds, but at least 4 MiB. Pages that hold a live
-/// object cannot go, so where such objects are scattered more may be held. A low bound costs page
+/// Bounds the memory that is held, by live objects and free. The bound is what live objects needed
+/// at the highest moment of the last one to two seconds, and `percent` per cent of that more, or 4
+/// MiB more if that is larger. Pages that hold a live object cannot go, so where such objects are scattered more may be held. A low bound costs page
 /// faults. `Some(0)` is taken for one per cent. `None`: no bound, the default.
 ///
 /// ```
-/// slabyard::set_slack(Some(50)); // free memory is at most half of what live objects need
+/// slabyard::set_slack(Some(50)); // at most 1.5 times what live objects needed lately
 /// ```
 pub fn set_slack(percent: Option<usize>) {
     // SAFETY: any thread may call this.

@@ -16,6 +16,7 @@
 #include "os/linux/thread.h"
 #include "os/os.h"
 #include "os/posix/pages.h"
+#include "os/touch.h"
 
 #if SY_PLATFORM_LINUX
 
@@ -236,13 +237,6 @@ bool sy_linux_is_readable(uintptr_t start, size_t bytes) {
     return advise((void *)start, bytes, ADVICE_POPULATE_READ) == 0;
 }
 
-/* For Linux before 5.14: writes to each page without changing it, even if other threads write. */
-static void touch(unsigned char *start, size_t bytes) {
-    size_t page = sy_os_page_size();
-    for (size_t at = 0; at < bytes; at += page)
-        __atomic_fetch_or((uint32_t *)(void *)&start[at], 0, __ATOMIC_RELAXED);
-}
-
 int sy_os_populate(void *start, size_t bytes) {
     if (sy_os_is_failing("populate")) return -1;
     int saved = errno;
@@ -251,7 +245,7 @@ int sy_os_populate(void *start, size_t bytes) {
         return 0;
     }
     if (errno != EINVAL) return sy_os_failed(ENOMEM);
-    touch(start, bytes);
+    sy_os_touch(start, bytes);
     errno = saved;
     return 0;
 }
@@ -429,7 +423,7 @@ int sy_os_make_huge(void *start, size_t bytes) {
         return sy_os_failed(EINVAL);
     if (madvise(start, bytes, MADV_HUGEPAGE) != 0) return -1;
     uint64_t before = sy_os_thread_time();
-    touch(start, sy_os_page_size());
+    sy_os_touch(start, sy_os_page_size());
     bool done = sy_os_thread_time() - before >= CLEARS_HUGE_NS ||
                 madvise(start, bytes, ADVICE_COLLAPSE) == 0;
     keep_small(start, bytes);

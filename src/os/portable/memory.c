@@ -12,6 +12,7 @@
 #include "base/cpu.h"
 #include "os/failing.h"
 #include "os/os.h"
+#include "os/touch.h"
 
 #if SY_PLATFORM_PORTABLE
 
@@ -111,8 +112,7 @@ int sy_os_commit(void *start, size_t bytes) {
 /* Writes to each page without changing it, even if other threads write. */
 int sy_os_populate(void *start, size_t bytes) {
     if (sy_os_is_failing("populate")) return -1;
-    for (size_t at = 0; at < bytes; at += PAGE_BYTES)
-        __atomic_fetch_or((unsigned char *)start + at, 0, __ATOMIC_RELAXED);
+    sy_os_touch(start, bytes);
     return 0;
 }
 

@@ -8,6 +8,9 @@
 #if SY_PLATFORM_PORTABLE
 
 #    include <errno.h>
+#    if SY_PLATFORM_DESCRIPTORS && (SY_OS_SERVICES & SY_OS_THREADS)
+#        include <pthread.h>
+#    endif
 
 typedef void exit_hook(void *);
 
@@ -67,8 +70,23 @@ int sy_os_at_thread_exit(void (*hook)(void *), void *arg) {
 
 bool sy_os_is_own_thread(void) { return true; }
 
+/* C's threads cannot be cancelled, but a system's threads may lie below them. */
+#    if SY_PLATFORM_DESCRIPTORS && (SY_OS_SERVICES & SY_OS_THREADS)
+
+int sy_os_hold_cancellation(void) {
+    int before = PTHREAD_CANCEL_ENABLE;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+    return before;
+}
+
+void sy_os_drop_cancellation(int before) { pthread_setcancelstate(before, NULL); }
+
+#    else
+
 int sy_os_hold_cancellation(void) { return 0; }
 
 void sy_os_drop_cancellation(int before) { (void)before; }
+
+#    endif
 
 #endif

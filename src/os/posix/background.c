@@ -20,27 +20,33 @@ static void *run(void *plan) {
 /* The mask of the thread that started the last background thread. */
 static sigset_t starters_mask;
 
-/* If the system refuses the size of the stack, the thread gets the usual one. */
-static int start_detached(const sy_os_background *plan) {
+static int start_with_stack(const sy_os_background *plan, size_t stack) {
     pthread_t thread;
     pthread_attr_t attributes;
     int error = pthread_attr_init(&attributes);
     if (error != 0) return error;
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    if (plan->stack) pthread_attr_setstacksize(&attributes, plan->stack);
+    if (stack) pthread_attr_setstacksize(&attributes, stack);
     error = pthread_create(&thread, &attributes, run, (void *)plan);
     pthread_attr_destroy(&attributes);
     return error;
 }
 
+/* If the system refuses the size of the stack, the thread gets the usual one. */
+static int start_detached(const sy_os_background *plan) {
+    int error = start_with_stack(plan, plan->stack);
+    return error == EINVAL && plan->stack ? start_with_stack(plan, 0) : error;
+}
+
 /* A new thread inherits the signal mask. So all signals are blocked while it is made. */
 int sy_os_start_thread(const sy_os_background *thread) {
     if (sy_os_is_failing("start_thread")) return -1;
-    sigset_t all;
+    sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &starters_mask);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    starters_mask = before;
     int error = start_detached(thread);
-    pthread_sigmask(SIG_SETMASK, &starters_mask, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error == 0 ? 0 : sy_os_failed(error);
 }
 

@@ -10,6 +10,7 @@
 #include "os/failing.h"
 #include "os/os.h"
 #include "os/posix/pages.h"
+#include "os/touch.h"
 
 #if SY_PLATFORM_POSIX && !SY_PLATFORM_LINUX
 
@@ -44,17 +45,22 @@ int sy_os_commit(void *start, size_t bytes) {
     return mprotect(start, bytes, PROT_READ | PROT_WRITE);
 }
 
-/* Writes to each page without changing it, even if other threads write. */
 int sy_os_populate(void *start, size_t bytes) {
     if (sy_os_is_failing("populate")) return -1;
-    for (size_t at = 0; at < bytes; at += sy_os_page_size())
-        __atomic_fetch_or((unsigned char *)start + at, 0, __ATOMIC_RELAXED);
+    sy_os_touch(start, bytes);
     return 0;
 }
 
+/* Puts a new mapping in the place of an old one. If the system has refused that, it may have taken
+ * the old one away, where another thread could get a mapping: then nothing goes on. */
 static int map_over(void *start, size_t bytes, int access) {
-    return mmap(start, bytes, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == start ? 0
-                                                                                               : -1;
+    const int here = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+    int saved = errno;
+    if (mmap(start, bytes, access, here, -1, 0) == start) return 0;
+    if (mmap(start, bytes, PROT_NONE, here, -1, 0) != start)
+        sy_os_abort("slabyard: the system cannot map memory again\n");
+    errno = saved;
+    return access == PROT_NONE ? 0 : mprotect(start, bytes, access);
 }
 
 int sy_os_discard(void *start, size_t bytes) {

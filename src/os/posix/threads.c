@@ -77,18 +77,17 @@ static void begin_child(void) {
 #        endif
 }
 
-static int register_first(void) { return pthread_atfork(NULL, NULL, begin_child); }
-
-#    else
-
-static int register_first(void) { return 0; }
+/* Before the hooks of the library, which a later constructor registers. */
+__attribute__((constructor(101))) static void register_first(void) {
+    if (pthread_atfork(NULL, NULL, begin_child) != 0)
+        sy_os_abort("slabyard: the hooks of fork cannot be registered\n");
+}
 
 #    endif
 
 int sy_os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
     if (sy_os_is_failing("at_fork")) return -1;
-    int error = register_first();
-    if (error == 0) error = pthread_atfork(prepare, parent, child);
+    int error = pthread_atfork(prepare, parent, child);
     return error == 0 ? 0 : sy_os_failed(error);
 }
 

@@ -114,13 +114,12 @@ static char *find_reservation(char *at, char **end) {
     return start;
 }
 
-/* Counts the bytes as released, and releases the reservation if they were the last ones. */
-static int count_released(char *reservation, char *count_page, size_t bytes) {
+/* Counts the bytes as released, and releases the reservation if they were the last ones. The page
+ * is committed. */
+static void count_released(char *reservation, char *count_page, size_t bytes) {
     size_t whole = (size_t)(count_page - reservation);
-    if (!VirtualAlloc(count_page, sizeof whole, MEM_COMMIT, PAGE_READWRITE)) return -1;
     _Atomic size_t *count = (_Atomic size_t *)(void *)count_page;
     if (atomic_fetch_add(count, bytes) + bytes == whole) VirtualFree(reservation, 0, MEM_RELEASE);
-    return 0;
 }
 
 static int release(char *start, size_t bytes) {
@@ -129,8 +128,10 @@ static int release(char *start, size_t bytes) {
     char *count_page = end - sy_os_page_size();
     if (start == reservation && bytes == (size_t)(count_page - start))
         return VirtualFree(start, 0, MEM_RELEASE) ? 0 : -1;
+    if (!VirtualAlloc(count_page, sizeof bytes, MEM_COMMIT, PAGE_READWRITE)) return -1;
     if (!VirtualFree(start, bytes, MEM_DECOMMIT)) return -1;
-    return count_released(reservation, count_page, bytes);
+    count_released(reservation, count_page, bytes);
+    return 0;
 }
 
 int sy_os_release(void *start, size_t bytes) {
@@ -170,16 +171,6 @@ int sy_os_populate(void *start, size_t bytes) {
     return 0;
 }
 
-/* Some memory was locked once: then each discard asks. */
-static _Atomic bool locks;
-
-static bool is_locked(void *start) {
-    PSAPI_WORKING_SET_EX_INFORMATION about = {.VirtualAddress = start};
-    return atomic_load_explicit(&locks, memory_order_relaxed) &&
-           K32QueryWorkingSetEx(GetCurrentProcess(), &about, sizeof about) &&
-           about.VirtualAttributes.Valid && about.VirtualAttributes.Locked;
-}
-
 typedef DWORD WINAPI discard_function(void *start, SIZE_T bytes); /* Windows 8.1 */
 
 static _Atomic(discard_function *) discard_now;
@@ -203,7 +194,7 @@ int sy_os_discard(void *start, size_t bytes) {
     uint64_t *words = start;
     for (size_t i = 0; i < bytes / sizeof *words; i++)
         __atomic_store_n(&words[i], 0, __ATOMIC_RELAXED);
-    return with_error(last, is_locked(start) ? -1 : discard(start, bytes));
+    return with_error(last, discard(start, bytes));
 }
 
 /* As many pages can be locked as the process's least working set has
@@ -214,7 +205,6 @@ int sy_os_lock(void *start, size_t bytes, bool wanted) {
         VirtualUnlock(start, bytes);
         return with_error(last, 0);
     }
-    atomic_store_explicit(&locks, true, memory_order_relaxed);
     return with_error(last, VirtualLock(start, bytes) ? 0 : -1);
 }
 
