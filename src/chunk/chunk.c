@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "chunk/gauge.h"
 #include "chunk/headers.h"
 #include "chunk/huge.h"
 #include "chunk/large.h"
@@ -365,8 +366,16 @@ static bool lock_from(const sy_slab *run, size_t from, bool wanted) {
     return sy_os_lock((char *)run->start + from, run->bytes - from, wanted) == 0;
 }
 
+/* To be called before the end of a run may lose its memory. */
+static void end_watch(const sy_slab *run) {
+    sy_memory *memory = memory_of(run);
+    if (atomic_load_explicit(&memory->watched, memory_order_relaxed) == run)
+        (void)sy_gauge_look(memory, run);
+}
+
 void sy_run_give(sy_slab *run) {
     note_end(run);
+    end_watch(run);
     lock_from(run, 0, false);
     if (is_large(run)) {
         sy_large_give(run);
@@ -409,6 +418,7 @@ static bool resize(sy_slab *run, size_t bytes) {
 
 bool sy_run_resize(sy_slab *run, size_t bytes) {
     size_t had = run->bytes;
+    if (bytes < had) end_watch(run);
     lock_from(run, sy_round_up(bytes, SY_UNIT_BYTES), false);
     if (!resize(run, bytes)) return lock_from(run, 0, true) && false;
     if (lock_from(run, had, true)) return true;
@@ -420,6 +430,7 @@ bool sy_run_resize(sy_slab *run, size_t bytes) {
 bool sy_run_move(const sy_slab *from, sy_slab *to, size_t bytes) {
     size_t moves = is_large(from) && is_large(to) ? sy_round_up(bytes, SY_UNIT_BYTES) : 0;
     if (is_large(to) && !sy_large_fill(to, moves)) return false;
+    end_watch(from);
     if (moves) return sy_large_move(from, to, moves);
     memcpy((void *)to->start, (void *)from->start, bytes);
     return true;
@@ -593,10 +604,10 @@ static bool retire_unused(sy_memory *memory) {
     return any;
 }
 
-/* Returns the memory of free dirty units to the system. The units are taken out of the free ones
- * meanwhile, so that no lock is held during the system calls. The caller holds the lock, which is
- * released here. */
-static size_t trim_units(sy_chunk *chunk, uint64_t claimed) {
+/* Takes dirty units out of the free ones, so that no lock is held while their memory goes. Returns
+ * those that are aged. The caller holds the lock, which is released here. */
+static uint64_t set_aside(sy_chunk *chunk, uint64_t claimed) {
+    SY_HOLDS(&chunk->memory->lock);
     sy_memory *memory = chunk->memory;
     uint64_t aged = chunk->aged & claimed;
     chunk->free &= ~claimed;
@@ -606,9 +617,12 @@ static size_t trim_units(sy_chunk *chunk, uint64_t claimed) {
     sy_memory_begin_trim(memory);
     note_aside(chunk, claimed);
     sy_lock_release(&memory->lock);
+    return aged;
+}
 
-    uint64_t done = discard_units(chunk, claimed);
-
+/* The units are free again; of those that are `done` the memory has gone. */
+static void end_aside(sy_chunk *chunk, uint64_t claimed, uint64_t done, uint64_t aged) {
+    sy_memory *memory = chunk->memory;
     sy_lock_acquire(&memory->lock);
     forget_aside(chunk, claimed);
     chunk->free |= claimed;
@@ -617,7 +631,138 @@ static size_t trim_units(sy_chunk *chunk, uint64_t claimed) {
     relist_chunk(chunk);
     sy_lock_release(&memory->lock);
     sy_memory_end_trim(memory);
+}
+
+/* Returns the memory of free dirty units to the system. The caller holds the lock, which is
+ * released here. */
+static size_t trim_units(sy_chunk *chunk, uint64_t claimed) {
+    uint64_t aged = set_aside(chunk, claimed), done = discard_units(chunk, claimed);
+    end_aside(chunk, claimed, done, aged);
     return sy_count_bits(done) * (size_t)SY_UNIT_BYTES;
+}
+
+/* ---- memory of free units for large spans ---- */
+
+/* The longest run of dirty units, in whole pieces of `piece` units and at most `most` units, in the
+ * first chunks with the most free units in a row. *unit: where it begins. NULL: there is none. The
+ * caller holds the lock. */
+static sy_chunk *find_dirty_pieces(const sy_memory *memory, unsigned piece, unsigned *units,
+                                   unsigned *unit) {
+    SY_HOLDS(&memory->lock);
+    unsigned tries = DIRTY_TRIES;
+    for (unsigned longest = SY_RUN_UNITS_MAX; longest >= piece; longest--)
+        for (sy_chunk *at = memory->with[longest]; at; at = at->next) {
+            if (tries-- == 0) return NULL;
+            unsigned run = sy_longest_run(at->dirty) / piece * piece;
+            for (unsigned length = run < *units ? run : *units; length; length -= piece) {
+                *unit = sy_find_run(at->dirty, length, 1);
+                if (*unit == 64) continue;
+                *units = length;
+                return at;
+            }
+        }
+    return NULL;
+}
+
+/* A chunk without runs whose units, but for some at its end, mostly hold memory; *units: without
+ * those at the end. NULL: there is none among the first. The caller holds the lock. */
+static sy_chunk *find_unused(const sy_memory *memory, unsigned *units) {
+    SY_HOLDS(&memory->lock);
+    unsigned tries = DIRTY_TRIES;
+    for (sy_chunk *at = memory->with[SY_RUN_UNITS_MAX]; at && tries; at = at->next, tries--) {
+        *units = at->dirty ? sy_highest_bit(at->dirty) + 1 : 0;
+        if (at->dirty && !at->ahead && sy_count_bits(at->dirty) >= *units / 2) return at;
+    }
+    return NULL;
+}
+
+/* Makes a kept large span of a chunk without runs. False: there is none, or no memory. */
+static bool keep_chunk(sy_memory *memory) {
+    unsigned units;
+    int error = errno;
+    sy_slab *span = sy_descriptor_take();
+    errno = error;
+    if (!span) return false;
+    sy_lock_acquire(&memory->lock);
+    sy_chunk *chunk = find_unused(memory, &units);
+    if (chunk) unlink_chunk(chunk);
+    sy_lock_release(&memory->lock);
+    if (chunk) {
+        sy_large_keep(memory, span, chunk->start, (size_t)units * SY_UNIT_BYTES, chunk->pieces);
+        sy_header_give(chunk);
+    } else {
+        sy_descriptor_give(span);
+    }
+    return chunk != NULL;
+}
+
+/* Until so many bytes are kept for large spans. */
+static void keep_chunks(sy_memory *memory, size_t bytes) {
+    while (atomic_load_explicit(&memory->kept_bytes, memory_order_relaxed) < bytes &&
+           keep_chunk(memory)) {}
+}
+
+/* Moves the memory of free dirty units to a run of which *clean bytes hold none, the first *fresh
+ * among them: to the end of these, until at most `least` of them are left, or no such units are
+ * found. False: behind the first *fresh bytes, addresses of the run were lost. */
+static bool lend_units(sy_memory *memory, const sy_slab *run, size_t least, size_t *fresh,
+                       size_t *clean) {
+    const size_t piece = sy_large_piece(memory);
+    bool lost = false, more = piece != 0;
+    while (more && !lost && *fresh >= least + piece) {
+        const size_t end = sy_round_down(*fresh, piece), wanted = end - least;
+        unsigned unit,
+            units = wanted < SY_CHUNK_BYTES ? (unsigned)(wanted >> SY_UNIT_SHIFT) : SY_CHUNK_UNITS;
+        sy_lock_acquire(&memory->lock);
+        sy_chunk *chunk =
+            find_dirty_pieces(memory, (unsigned)(piece >> SY_UNIT_SHIFT), &units, &unit);
+        if (!chunk) {
+            sy_lock_release(&memory->lock);
+            break;
+        }
+        const uint64_t claimed = units_mask(unit, units), aged = set_aside(chunk, claimed);
+        const size_t bytes = (size_t)units * SY_UNIT_BYTES;
+        char *from = (char *)chunk->start + (size_t)unit * SY_UNIT_BYTES;
+        const size_t moved = sy_os_move(from, (char *)run->start + end - bytes, bytes, &lost);
+        const uint64_t done = units_mask(unit, (unsigned)(moved >> SY_UNIT_SHIFT));
+        end_aside(chunk, claimed, done, aged & ~done); /* a new use of these is not too early */
+        if (moved || lost) *fresh = end - bytes + (lost ? moved : 0);
+        *clean -= moved;
+        more = moved == bytes;
+    }
+    return !lost;
+}
+
+/* The bytes at the start of a new run that hold no memory; *least: as many stay so. */
+static size_t fresh_bytes(const sy_slab *run, size_t clean, size_t *least) {
+    *least = 0;
+    if (is_large(run)) return sy_large_fresh(run, least);
+    return clean == run->bytes ? clean : 0;
+}
+
+/* Some of the bytes behind the first `fresh` got memory, so they are several mappings. */
+static void note_pieces(sy_slab *run, size_t fresh, bool lost) {
+    if (is_large(run)) {
+        sy_large_set_fresh(run, fresh, lost);
+        return;
+    }
+    sy_chunk *chunk = chunk_of(run);
+    sy_lock_acquire(&chunk->memory->lock);
+    chunk->pieces = true;
+    sy_lock_release(&chunk->memory->lock);
+}
+
+/* For a new run that the program will write, of which *clean bytes hold no memory: if it `fills`
+ * its runs, this one gets memory of free units; what is left without is watched. False: addresses
+ * were lost. Then the run is not to be used: a large span was given back, other units are never
+ * free again. */
+static bool fill(sy_memory *memory, sy_slab *run, bool fills, size_t *clean) {
+    size_t least, had = fresh_bytes(run, *clean, &least), fresh = had;
+    bool sound = !fills || lend_units(memory, run, least, &fresh, clean);
+    if (fresh < had) note_pieces(run, fresh, !sound);
+    if (!sound && is_large(run)) sy_large_give(run);
+    if (sound && fresh >= SY_GAUGE_BYTES) (void)sy_gauge_set(memory, run, 0, fresh);
+    return sound;
 }
 
 /* The lowest `count` of the units in a word. */
@@ -825,23 +970,28 @@ sy_slab *sy_run_take(sy_memory *memory, size_t bytes, size_t align, size_t room,
         errno = ENOMEM;
         return NULL;
     }
-    size_t units = sy_divide_up(bytes, SY_UNIT_BYTES);
-    size_t align_units = align > SY_UNIT_BYTES ? align / SY_UNIT_BYTES : 1;
-    bool large = units + align_units - 1 > SY_RUN_UNITS_MAX;
-    if (room > most) room = most;
+    const size_t units = sy_divide_up(bytes, SY_UNIT_BYTES), whole = units * SY_UNIT_BYTES;
+    const size_t align_units = align > SY_UNIT_BYTES ? align / SY_UNIT_BYTES : 1;
+    const bool large = units + align_units - 1 > SY_RUN_UNITS_MAX;
+    const bool writes =
+        !clean && memory->systems && whole >= SY_GAUGE_BYTES && sy_large_piece(memory) != 0;
+    const bool fills = writes && sy_gauge_look(memory, NULL);
+    const bool grows = large && room > whole; /* then sy_run_move fills it */
+    if (large && fills) keep_chunks(memory, whole);
     for (;;) {
         size_t fresh = 0;
         sy_slab *run =
-            large ? sy_large_take(memory, units * SY_UNIT_BYTES, align, room, &fresh)
+            large ? sy_large_take(memory, whole, align, room < most ? room : most, &fresh)
                   : take_units_of_any(memory, (unsigned)units, (unsigned)align_units, &fresh);
         int error = errno;
+        if (run && fresh && writes && !grows && !fill(memory, run, fills, &fresh)) continue;
         if (run && !lock_from(run, 0, true)) {
             sy_run_give(run);
             errno = ENOMEM;
             return NULL;
         }
         if (run) {
-            *clean = memory->systems && fresh == run->bytes;
+            if (clean) *clean = memory->systems && fresh == run->bytes;
             if (large && fresh) use_gone(fresh);
             note_growth(memory, fresh);
             return run;

@@ -119,8 +119,10 @@ typedef struct sy_chunk_stats {
 
 /*
  * Takes a run of `bytes` (at least 1, rounded up to units) at a multiple of `align` bytes (a power
- * of two). Its descriptor is zero except for start and bytes. *clean: the run reads as zero. If the
- * run is a large span, it gets address space to grow to `room` bytes if possible. NULL with ENOMEM.
+ * of two). Its descriptor is zero except for start and bytes. *clean: the run reads as zero. clean
+ * NULL: it will be written before it is read, so it may get the memory of free units (gauge.h). If
+ * the run is a large span, it gets address space to grow to `room` bytes if possible. NULL with
+ * ENOMEM.
  */
 sy_slab *sy_run_take(sy_memory *memory, size_t bytes, size_t align, size_t room, bool *clean);
 

@@ -21,6 +21,7 @@
 
 #include "base/bits.h"
 #include "base/fork.h"
+#include "chunk/gauge.h"
 #include "chunk/headers.h"
 #include "chunk/huge.h"
 #include "chunk/pressure.h"
@@ -57,13 +58,6 @@ enum {
     AHEAD_START = 4,
     AHEAD_PART = 4,
     AHEAD_BYTES = 32 << 20,
-
-    /* A gauge has at least 256 KiB. It counts as written if 10 of 16 sampled pages have memory: up
-     * to a unit at the end of the span, four samples of the smallest gauge, may lie beyond the
-     * object. */
-    GAUGE_BYTES = 256 << 10,
-    GAUGE_PAGES = 16,
-    GAUGE_WRITTEN = 10,
 };
 
 /* NEW: no pass by age has ended since the span was freed. AGED: one has, or a step has released a
@@ -197,16 +191,16 @@ static sy_slab *take_source(sy_memory *memory, size_t wanted, size_t least) {
     return source;
 }
 
-/* The length of the pieces in which memory moves now. 0: nothing is kept, or it cannot be moved.
- * *kept: the bytes that are kept. */
+/* The length of the pieces in which memory moves now. 0: it cannot be moved. *kept: the bytes that
+ * are kept. */
 static size_t piece_bytes(sy_memory *memory, size_t *kept) {
     *kept = 0;
     if (!memory->systems || !sy_os_can_move()) return 0;
     sy_lock_acquire(&memory->large_lock);
-    size_t used = memory->used_bytes, piece = memory->kept ? PIECE_BYTES : 0;
+    size_t used = memory->used_bytes, piece = PIECE_BYTES;
     *kept = memory->kept_bytes;
     sy_lock_release(&memory->large_lock);
-    while (piece && used / piece > PIECES_MAX) piece *= 2;
+    while (used / piece > PIECES_MAX) piece *= 2;
     return piece <= SY_CHUNK_BYTES ? piece : 0;
 }
 
@@ -215,7 +209,7 @@ static size_t piece_bytes(sy_memory *memory, size_t *kept) {
 static size_t fresh_bytes(const sy_slab *span, size_t kept, size_t piece) {
     if (kept >= span->bytes) return 0;
     size_t fresh = span->bytes - kept;
-    if (span->bits[AHEAD]) fresh = sy_round_up(fresh, SY_HUGE_BYTES) + GAUGE_BYTES;
+    if (span->bits[AHEAD]) fresh = sy_round_up(fresh, SY_HUGE_BYTES) + SY_GAUGE_BYTES;
     return sy_round_up(fresh < span->bytes ? fresh : span->bytes, piece);
 }
 
@@ -295,6 +289,27 @@ static bool fill_grown(sy_memory *memory, sy_slab *span, size_t from, size_t to)
     return false;
 }
 
+void sy_large_keep(sy_memory *memory, sy_slab *span, uintptr_t start, size_t bytes, bool pieces) {
+    describe_span(span, memory, start, bytes, SY_CHUNK_BYTES, pieces);
+    keep_span(memory, span);
+}
+
+size_t sy_large_piece(sy_memory *memory) {
+    size_t kept;
+    return piece_bytes(memory, &kept);
+}
+
+size_t sy_large_fresh(const sy_slab *span, size_t *least) {
+    *least = span->bits[AHEAD] ? SY_HUGE_BYTES + SY_GAUGE_BYTES : 0;
+    return noted(span, FRESH);
+}
+
+void sy_large_set_fresh(sy_slab *span, size_t bytes, bool lost) {
+    if (bytes < noted(span, FRESH)) span->bits[MOVED] = 1;
+    span->bits[FRESH] = bytes;
+    if (lost) span->bits[LOST] = 1;
+}
+
 bool sy_large_fill(sy_slab *span, size_t from) {
     return fill_grown(sy_large_memory(span), span, from, noted(span, FRESH));
 }
@@ -344,77 +359,11 @@ bool sy_large_lend(sy_memory *memory, size_t least, uintptr_t *start, size_t *by
 
 /* ---- huge pages ahead of use ----
  *
- * They hold memory before the program writes, so they pay only if it writes the whole span. Whether
- * it will is not known, but what it did with the spans before is. So one span at a time is watched:
- * the last part of its fresh bytes, the gauge, has small pages. While the gauge is not written, no
- * other span gets huge pages. So at most one span has some that are not needed. If a span is freed
- * and its gauge was not written, the next one has no huge pages.
+ * They hold memory before the program writes, so they pay only if it writes the whole span
+ * (gauge.h).
+ * Then the last part of a span's fresh bytes, its gauge, has small pages. While the gauge is not
+ * written, no other span gets huge pages. So at most one span has some that are not needed.
  */
-
-/* Looks at a word in each quarter of a page that was never written before: a program may write some
- * zeros. */
-static bool page_is_written(const char *start) {
-    const size_t quarter = sy_os_page_size() / 4;
-    for (size_t i = 0; i < 4; i++)
-        if (sy_os_is_written(start + i * quarter + i * sizeof(uint32_t))) return true;
-    return false;
-}
-
-static bool gauge_is_written(uintptr_t gauge, size_t bytes) {
-    unsigned written = 0;
-    for (size_t i = 0; i < GAUGE_PAGES; i++)
-        written += page_is_written((char *)gauge + bytes / GAUGE_PAGES * i);
-    return written >= GAUGE_WRITTEN;
-}
-
-/* Looks at the watched span. If its gauge is written, or if it is the span that has `ended`, it is
- * not watched any more. Returns whether the next span will probably be written. (If another thread
- * gives the span back meanwhile, its gauge may be gone, and the answer may be wrong.) */
-static bool look_at_gauge(sy_memory *memory, const sy_slab *ended) {
-    sy_lock_acquire(&memory->large_lock);
-    const sy_slab *watched = memory->watched;
-    uintptr_t gauge = memory->gauge;
-    size_t bytes = memory->gauge_bytes;
-    bool dense = memory->dense;
-    sy_lock_release(&memory->large_lock);
-    if (!watched || (ended && watched != ended)) return dense;
-    dense = gauge_is_written(gauge, bytes);
-    if (!dense && !ended) return false;
-    sy_lock_acquire(&memory->large_lock);
-    if (memory->watched == watched) {
-        memory->dense = dense;
-        memory->watched = NULL;
-    }
-    sy_lock_release(&memory->large_lock);
-    return dense;
-}
-
-/* To be called before the end of a span loses its memory. */
-static void end_watch(const sy_slab *span) { look_at_gauge(sy_large_memory(span), span); }
-
-/* Watches the span. If the span watched before has huge pages, that one stays watched instead.
- * `from`, `to`: the gauge, from the span's start; there are huge pages before it. */
-static bool watch(sy_slab *span, size_t from, size_t to) {
-    sy_memory *memory = sy_large_memory(span);
-    sy_lock_acquire(&memory->large_lock);
-    bool can = !memory->watched || !memory->watched_huge;
-    if (can) {
-        memory->gauge = span->start + from;
-        memory->gauge_bytes = to - from;
-        memory->watched_huge = from > 0;
-        memory->watched = span;
-    }
-    sy_lock_release(&memory->large_lock);
-    return can;
-}
-
-/* The span that is being watched got no huge pages after all. */
-static void note_without_huge(const sy_slab *span) {
-    sy_memory *memory = sy_large_memory(span);
-    sy_lock_acquire(&memory->large_lock);
-    if (memory->watched == span) memory->watched_huge = false;
-    sy_lock_release(&memory->large_lock);
-}
 
 /* The most bytes of a new span that may be backed with huge pages now. 0: none. */
 static size_t bytes_ahead(sy_memory *memory) {
@@ -424,19 +373,20 @@ static size_t bytes_ahead(sy_memory *memory) {
     size_t used = memory->used_bytes + units * SY_UNIT_BYTES;
     sy_lock_release(&memory->large_lock);
     if (!sy_huge_is_allowed(used / SY_UNIT_BYTES * AHEAD_START)) return 0;
-    if (!look_at_gauge(memory, NULL)) return 0;
+    if (!sy_gauge_look(memory, NULL)) return 0;
     return used / AHEAD_PART < AHEAD_BYTES ? used / AHEAD_PART : AHEAD_BYTES;
 }
 
 void sy_large_back_ahead(sy_slab *span) {
+    sy_memory *memory = sy_large_memory(span);
     size_t fresh = noted(span, FRESH), ahead = noted(span, AHEAD), done = 0;
-    if (fresh < SY_HUGE_BYTES + GAUGE_BYTES || !sy_huge_is_allowed(SIZE_MAX)) return;
-    if (ahead > fresh - GAUGE_BYTES) ahead = fresh - GAUGE_BYTES;
+    if (fresh < SY_HUGE_BYTES + SY_GAUGE_BYTES || !sy_huge_is_allowed(SIZE_MAX)) return;
+    if (ahead > fresh - SY_GAUGE_BYTES) ahead = fresh - SY_GAUGE_BYTES;
     ahead = sy_round_down(ahead, SY_HUGE_BYTES);
-    if (!watch(span, ahead, fresh)) return;
+    if (!sy_gauge_set(memory, span, ahead, fresh)) return;
     while (done < ahead && sy_pressure_is_far() && sy_huge_back((char *)span->start + done))
         done += SY_HUGE_BYTES;
-    if (!done) note_without_huge(span);
+    if (!done) sy_gauge_without_huge(memory, span);
 }
 
 /* ---- taking, moving, giving back ---- */
@@ -482,7 +432,6 @@ bool sy_large_move(const sy_slab *from, sy_slab *to, size_t bytes) {
     char *source = (char *)from->start, *target = (char *)to->start;
     size_t moved = 0;
     if (sy_large_memory(from)->systems && sy_large_memory(to)->systems) {
-        end_watch(from);
         to->bits[MOVED] = 1;
         moved = sy_os_move(source, target, bytes, &lost);
     }
@@ -560,7 +509,6 @@ static bool give_surplus(sy_memory *memory, sy_slab *span, size_t surplus) {
 void sy_large_give(sy_slab *span) {
     sy_memory *memory = sy_large_memory(span);
     size_t surplus;
-    end_watch(span);
     sy_map_set_owner(span->start, reserved_bytes(span), NULL);
     sy_lock_acquire(&memory->large_lock);
     memory->used_count--;
@@ -597,7 +545,6 @@ bool sy_large_resize(sy_slab *span, size_t bytes) {
     if (span->bits[LOST]) return false;
     if (!extend(memory, span, bytes)) return false;
     char *start = (char *)span->start;
-    if (bytes < span->bytes) end_watch(span);
     if (bytes > span->bytes && commit_span(memory, span->start, bytes) != 0) return false;
     if (bytes < span->bytes && sy_memory_discard(memory, start + bytes, span->bytes - bytes) != 0)
         return true; /* the span keeps its length, so that `bytes` still covers all of its memory */

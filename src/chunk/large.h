@@ -20,6 +20,16 @@ sy_memory *sy_large_memory(const sy_slab *span);
 /* As sy_run_back_ahead. */
 void sy_large_back_ahead(sy_slab *span);
 void sy_large_give(sy_slab *span);
+/* Keeps a chunk that was unlinked, as a span with this descriptor; `bytes`, `pieces`: as
+ * sy_large_lend. */
+void sy_large_keep(sy_memory *memory, sy_slab *span, uintptr_t start, size_t bytes, bool pieces);
+/* The length of the pieces in which memory moves now; 0: it cannot be moved. */
+size_t sy_large_piece(sy_memory *memory);
+/* The bytes at the start of a new span that hold no memory; *least: as many of them stay so. */
+size_t sy_large_fresh(const sy_slab *span, size_t *least);
+/* The span got memory, so that only the first `bytes` hold none. `lost`: behind these, addresses
+ * were lost, and the span is to be given back. */
+void sy_large_set_fresh(sy_slab *span, size_t bytes, bool lost);
 /* Before an object moves to a span: gives the part from the span's byte `from` on memory of kept
  * spans, as far as it holds none. False: see sy_run_move, the target was lost. */
 bool sy_large_fill(sy_slab *span, size_t from);

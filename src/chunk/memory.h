@@ -58,9 +58,9 @@ struct sy_memory {
     sy_lock large_lock;   /* guards the fields below */
     struct sy_slab *kept; /* large spans that were freed, for reuse; linked by next */
     size_t kept_count, used_count, used_bytes;
-    _Atomic size_t kept_bytes; /* read without the lock, to see whether any are kept */
-    struct sy_slab *watched;   /* the large span that is watched (large.c); NULL: none */
-    uintptr_t gauge;           /* the start of its gauge */
+    _Atomic size_t kept_bytes;             /* read without the lock, to see whether any are kept */
+    const struct sy_slab *_Atomic watched; /* the span that is watched (gauge.h); NULL: none */
+    uintptr_t gauge;                       /* the start of its gauge */
     size_t gauge_bytes;
     bool watched_huge; /* it has huge pages before its gauge */
     bool dense;        /* whether the last span that was watched was written */

@@ -111,7 +111,7 @@ static void *span_alloc(size_t size, size_t align, size_t room, bool *clean) {
         return NULL;
     }
     if (SY_UNLIKELY(align <= SY_CACHE_ALIGN_MAX && sy_heap_checks_large())) {
-        *clean = false;
+        if (clean) *clean = false;
         return sy_checked_large_alloc(size, align);
     }
     sy_slab *span = sy_limit_take_span(size, align, room, clean);
@@ -127,8 +127,7 @@ static void *span_alloc(size_t size, size_t align, size_t room, bool *clean) {
 /* Takes a span for an object that the program writes before it reads. calloc does not use this: its
  * memory is often used sparsely. */
 static void *span_to_write(size_t size, size_t align) {
-    bool clean;
-    void *object = span_alloc(size, align, 0, &clean);
+    void *object = span_alloc(size, align, 0, NULL);
     sy_slab *span = object ? span_of(object) : NULL;
     if (span) sy_run_back_ahead(span);
     return object;
@@ -501,10 +500,7 @@ static bool span_fits(sy_slab *span, size_t size) {
 
 /* Allocates for an object that has grown beyond its span. It will probably grow again, so the new
  * span gets twice the address space that it needs now. */
-static void *alloc_growing(size_t size) {
-    bool clean;
-    return span_alloc(size, SY_UNIT_BYTES, size * 2, &clean);
-}
+static void *alloc_growing(size_t size) { return span_alloc(size, SY_UNIT_BYTES, size * 2, NULL); }
 
 /* Copies an object into its new place. If both places are spans and the system can, their pages are
  * moved instead. False: the new place was lost, and can only be freed. */

@@ -1,7 +1,8 @@
 /*
  * stress_large.c: threads replace, grow and pass on large blocks of all sizes, while one of them
- * trims and the process forks. The memory of freed blocks moves to new ones meanwhile. Each block
- * holds a pattern of its owner, a word in each page; cleared ones must read as zero.
+ * trims and the process forks. The memory of freed blocks moves to new ones meanwhile, also between
+ * chunks and large spans. Each block holds a pattern of its owner, a word in each page; a cleared
+ * one must read as zero.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -21,7 +22,7 @@ enum {
     CHILD_SECONDS = 60,
 };
 
-static const size_t LEAST = (size_t)4 << 20, MOST = (size_t)12 << 20;
+static const size_t LEAST = (size_t)160 << 10, MOST = (size_t)12 << 20; /* many fit in a chunk */
 
 typedef struct block {
     size_t bytes;

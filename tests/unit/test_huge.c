@@ -534,10 +534,10 @@ static void most_of_the_gauge_has_to_be_written(void **state) {
     assert_int_equal(backed, 6 * MIB);
     char *gauge = (char *)span->start + 6 * MIB;
     sy_slab *second = take_to_write(7, &backed);
-    for (size_t i = 0; i < 9; i++) gauge[i * 64 * KIB] = 1;
+    memset(gauge, 1, 9 * 64 * KIB);
     sy_slab *third = take_to_write(7, &backed);
     assert_int_equal(backed, 0);
-    gauge[9 * 64 * KIB] = 1;
+    memset(gauge + 9 * 64 * KIB, 1, 64 * KIB);
     sy_slab *fourth = take_to_write(7, &backed);
     assert_int_equal(backed, 6 * MIB);
     sy_slab *all[] = {base, span, second, third, fourth};
@@ -829,7 +829,9 @@ static void only_memory_to_be_written_gets_them(void **state) {
     sy_slab *base = begin_dense(80);
     uint64_t before = made();
     char *zeros = sy_calloc(1, 15 * MIB);
-    char *grown = sy_realloc(sy_malloc(MIB), 15 * MIB);
+    char *written = sy_malloc(MIB);
+    memset(written, 1, MIB);
+    char *grown = sy_realloc(written, 15 * MIB);
     assert_int_equal(made(), before);
     assert_null(sy_memory_main.watched);
     char *object = sy_malloc(15 * MIB);

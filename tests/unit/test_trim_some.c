@@ -29,7 +29,7 @@ static sy_cache *with_much_to_give(void) {
     must(sy_cache_destroy(gone) == 0);
     take(cache, 64, 0, COUNT);
     give(cache, 1, COUNT);
-    unsigned char *span = sy_malloc(20 << 20);
+    unsigned char *span = sy_calloc(20, 1 << 20); /* which takes no memory of free units */
     memset(span, 1, 20 << 20);
     sy_free(span);
     return cache;
