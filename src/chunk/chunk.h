@@ -38,6 +38,24 @@ enum {
     SY_SLAB_BITMAP_WORDS = 16,             /* words of a bitmap that fits in the descriptor */
 };
 
+/* Of a span that is kept. NEW: no pass by age has ended since it was freed. AGED: one has, or a step
+ * has released a part of the span. STUCK: the system refused to take the span's memory (in a trim,
+ * for lack of room, or when it exceeded a limit). Steps of a trim skip it until the next trim
+ * begins, which makes it AGED. */
+typedef enum sy_kept_age { SY_KEPT_NEW, SY_KEPT_AGED, SY_KEPT_STUCK } sy_kept_age;
+
+/* What chunk/large.c knows of a large span. */
+typedef struct sy_large {
+    uint64_t bitmap; /* of a slab, which has one slot */
+    struct sy_memory *memory;
+    size_t reserved; /* bytes of its segment */
+    size_t fresh;    /* bytes at its start that got no memory of other spans or of units */
+    size_t ahead;    /* bytes that may be backed with huge pages ahead of use */
+    sy_kept_age age; /* of a kept span */
+    bool moved;      /* memory was moved here, so there are several mappings */
+    bool lost;       /* a move has lost addresses behind the first `fresh` bytes */
+} sy_large;
+
 /*
  * Descriptor of a slab or span. chunk/ writes `start` and `bytes`. The owner of the run writes the
  * other fields, which are zero when it gets the run.
@@ -74,9 +92,13 @@ typedef struct sy_slab {
     uint64_t holes;  /* bit set: this 1/64 of the slab was discarded and not used since */
     uintptr_t start; /* address of its first unit */
     /* Cache lines 2 and 3. */
-    alignas(64) uint64_t bits[SY_SLAB_BITMAP_WORDS];
+    alignas(64) union {
+        uint64_t bits[SY_SLAB_BITMAP_WORDS];
+        sy_large large; /* of a large span */
+    };
 } sy_slab;
 
+_Static_assert(offsetof(sy_slab, large.bitmap) == offsetof(sy_slab, bits), "a slab's bitmap");
 _Static_assert(sizeof(sy_slab) == 256, "a chunk's header with its descriptors fills 16 KiB");
 
 static inline sy_slab *sy_slab_of_node(sy_heap_node *node) {

@@ -42,15 +42,6 @@ enum {
     PIECE_BYTES = 256 << 10,
     PIECES_MAX = 8192,
 
-    /* A span needs only the first word of its descriptor's bitmap. The last ones are used for: */
-    RESERVED = SY_SLAB_BITMAP_WORDS - 1, /* bytes of the segment */
-    MEMORY = SY_SLAB_BITMAP_WORDS - 2,
-    AGE = SY_SLAB_BITMAP_WORDS - 3,   /* sy_age of a kept span */
-    MOVED = SY_SLAB_BITMAP_WORDS - 4, /* 1: memory was moved here, so there are several mappings */
-    FRESH = SY_SLAB_BITMAP_WORDS - 5, /* bytes at the start that got no memory of kept spans */
-    AHEAD = SY_SLAB_BITMAP_WORDS - 6, /* bytes that may be backed with huge pages ahead of use */
-    LOST = SY_SLAB_BITMAP_WORDS - 7, /* 1: a move has lost addresses behind the first FRESH bytes */
-
     STEP_BYTES = 256 << 10, /* released in one step of a trim */
 
     /* Huge pages ahead of use begin with a quarter of the bytes in use from which caches get them.
@@ -60,25 +51,12 @@ enum {
     AHEAD_BYTES = 32 << 20,
 };
 
-/* NEW: no pass by age has ended since the span was freed. AGED: one has, or a step has released a
- * part of the span. STUCK: the system refused to take the span's memory (in a trim, for lack of
- * room, or when it exceeded a limit). Steps of a trim skip it until the next trim begins, which
- * makes it AGED. */
-typedef enum sy_age { NEW, AGED, STUCK } sy_age;
-
-/* A number of bytes among the words of a span. */
-static size_t noted(const sy_slab *span, unsigned word) { return (size_t)span->bits[word]; }
-
-static size_t reserved_bytes(const sy_slab *span) { return noted(span, RESERVED); }
-
-sy_memory *sy_large_memory(const sy_slab *span) { return (sy_memory *)noted(span, MEMORY); }
+sy_memory *sy_large_memory(const sy_slab *span) { return span->large.memory; }
 
 static void describe_span(sy_slab *span, sy_memory *memory, uintptr_t start, size_t bytes,
-                          size_t reserved, uint64_t moved) {
+                          size_t reserved, bool moved) {
     *span = (sy_slab){.start = start, .bytes = bytes};
-    span->bits[RESERVED] = reserved;
-    span->bits[MEMORY] = (uintptr_t)memory;
-    span->bits[MOVED] = moved;
+    span->large = (sy_large){.memory = memory, .reserved = reserved, .moved = moved};
 }
 
 static void unlink_kept(sy_memory *memory, sy_slab *span) {
@@ -164,8 +142,8 @@ static void forget_lost(sy_slab *span, size_t moved) {
  * memory has many mappings, which become one here. If that fails, another thread may have got the
  * addresses, so they are not given back. */
 static void give_address(sy_memory *memory, sy_slab *span) {
-    if (!span->bits[MOVED] || sy_os_decommit((void *)span->start, reserved_bytes(span)) == 0)
-        sy_memory_give(memory, span->start, reserved_bytes(span));
+    if (!span->large.moved || sy_os_decommit((void *)span->start, span->large.reserved) == 0)
+        sy_memory_give(memory, span->start, span->large.reserved);
     sy_descriptor_give(span);
 }
 
@@ -209,7 +187,7 @@ static size_t piece_bytes(sy_memory *memory, size_t *kept) {
 static size_t fresh_bytes(const sy_slab *span, size_t kept, size_t piece) {
     if (kept >= span->bytes) return 0;
     size_t fresh = span->bytes - kept;
-    if (span->bits[AHEAD]) fresh = sy_round_up(fresh, SY_HUGE_BYTES) + SY_GAUGE_BYTES;
+    if (span->large.ahead) fresh = sy_round_up(fresh, SY_HUGE_BYTES) + SY_GAUGE_BYTES;
     return sy_round_up(fresh < span->bytes ? fresh : span->bytes, piece);
 }
 
@@ -227,7 +205,7 @@ static size_t gather(sy_memory *memory, sy_slab *span, size_t at, size_t wanted,
         char *from = (char *)source->start + whole - bytes;
         size_t moved = sy_os_move(from, (char *)span->start + at + have, bytes, lost);
         have += moved;
-        if (moved) span->bits[MOVED] = 1;
+        if (moved) span->large.moved = true;
         if (moved == bytes) source->bytes = whole - bytes; /* else it has a part without memory */
         if (source->bytes)
             keep_span(memory, source);
@@ -259,7 +237,7 @@ static bool fill_new(sy_memory *memory, sy_slab *span, size_t *dirty) {
     const size_t end = fresh + have;
     if (lost) forget_lost(span, end);
     if (lost || !have) return !lost;
-    span->bits[FRESH] = fresh;
+    span->large.fresh = fresh;
     if (end > span->bytes &&
         sy_os_discard((char *)span->start + span->bytes, end - span->bytes) != 0)
         span->bytes = end;
@@ -284,8 +262,8 @@ static bool fill_grown(sy_memory *memory, sy_slab *span, size_t from, size_t to)
     const size_t have = gather(memory, span, at, wanted, piece, &lost);
     sy_pressure_note_return(have); /* it will be noted as growth, with the rest of the part */
     if (!lost) return true;
-    span->bits[LOST] = 1;
-    span->bits[FRESH] = at + have;
+    span->large.lost = true;
+    span->large.fresh = at + have;
     return false;
 }
 
@@ -300,18 +278,18 @@ size_t sy_large_piece(sy_memory *memory) {
 }
 
 size_t sy_large_fresh(const sy_slab *span, size_t *least) {
-    *least = span->bits[AHEAD] ? SY_HUGE_BYTES + SY_GAUGE_BYTES : 0;
-    return noted(span, FRESH);
+    *least = span->large.ahead ? SY_HUGE_BYTES + SY_GAUGE_BYTES : 0;
+    return span->large.fresh;
 }
 
 void sy_large_set_fresh(sy_slab *span, size_t bytes, bool lost) {
-    if (bytes < noted(span, FRESH)) span->bits[MOVED] = 1;
-    span->bits[FRESH] = bytes;
-    if (lost) span->bits[LOST] = 1;
+    if (bytes < span->large.fresh) span->large.moved = true;
+    span->large.fresh = bytes;
+    if (lost) span->large.lost = true;
 }
 
 bool sy_large_fill(sy_slab *span, size_t from) {
-    return fill_grown(sy_large_memory(span), span, from, noted(span, FRESH));
+    return fill_grown(sy_large_memory(span), span, from, span->large.fresh);
 }
 
 /* ---- memory of kept spans for chunks ---- */
@@ -328,12 +306,12 @@ bool sy_large_keeps(sy_memory *memory, size_t least) {
 /* Of a span whose first 4 MiB were lent: keeps the rest, or gives its address space back if it has
  * no memory. */
 static void keep_rest(sy_memory *memory, sy_slab *span) {
-    if (reserved_bytes(span) == SY_CHUNK_BYTES) {
+    if (span->large.reserved == SY_CHUNK_BYTES) {
         sy_descriptor_give(span);
         return;
     }
     span->start += SY_CHUNK_BYTES;
-    span->bits[RESERVED] -= SY_CHUNK_BYTES;
+    span->large.reserved -= SY_CHUNK_BYTES;
     bool any = span->bytes > SY_CHUNK_BYTES;
     if (any) span->bytes -= SY_CHUNK_BYTES;
     if (any)
@@ -347,8 +325,8 @@ bool sy_large_lend(sy_memory *memory, size_t least, uintptr_t *start, size_t *by
     if (!span) return false;
     *start = span->start;
     *bytes = span->bytes < SY_CHUNK_BYTES ? span->bytes : SY_CHUNK_BYTES;
-    *pieces = span->bits[MOVED];
-    if (reserved_bytes(span) > SY_CHUNK_BYTES &&
+    *pieces = span->large.moved;
+    if (span->large.reserved > SY_CHUNK_BYTES &&
         !sy_memory_split(memory, span->start, SY_CHUNK_BYTES)) {
         keep_span(memory, span);
         return false;
@@ -379,7 +357,7 @@ static size_t bytes_ahead(sy_memory *memory) {
 
 void sy_large_back_ahead(sy_slab *span) {
     sy_memory *memory = sy_large_memory(span);
-    size_t fresh = noted(span, FRESH), ahead = noted(span, AHEAD), done = 0;
+    size_t fresh = span->large.fresh, ahead = span->large.ahead, done = 0;
     if (fresh < SY_HUGE_BYTES + SY_GAUGE_BYTES || !sy_huge_is_allowed(SIZE_MAX)) return;
     if (ahead > fresh - SY_GAUGE_BYTES) ahead = fresh - SY_GAUGE_BYTES;
     ahead = sy_round_down(ahead, SY_HUGE_BYTES);
@@ -396,9 +374,9 @@ sy_slab *sy_large_take(sy_memory *memory, size_t bytes, size_t align, size_t roo
     size_t reserved;
     sy_slab *span = take_kept(memory, bytes, align, room);
     if (span) {
-        describe_span(span, memory, span->start, span->bytes, reserved_bytes(span),
-                      span->bits[MOVED]);
-        sy_map_set_owner(span->start, reserved_bytes(span), span);
+        describe_span(span, memory, span->start, span->bytes, span->large.reserved,
+                      span->large.moved);
+        sy_map_set_owner(span->start, span->large.reserved, span);
         *clean = 0;
         return span;
     }
@@ -411,9 +389,9 @@ sy_slab *sy_large_take(sy_memory *memory, size_t bytes, size_t align, size_t roo
         return NULL;
     }
     describe_span(span, memory, start, bytes, reserved, 0);
-    span->bits[FRESH] = bytes;
+    span->large.fresh = bytes;
     bool grows = room > bytes;
-    span->bits[AHEAD] = grows ? 0 : bytes_ahead(memory);
+    span->large.ahead = grows ? 0 : bytes_ahead(memory);
     size_t dirty = 0;
     if (!grows && !fill_new(memory, span, &dirty)) /* nothing moves from now on */
         return sy_large_take(memory, bytes, align, room, clean);
@@ -432,13 +410,13 @@ bool sy_large_move(const sy_slab *from, sy_slab *to, size_t bytes) {
     char *source = (char *)from->start, *target = (char *)to->start;
     size_t moved = 0;
     if (sy_large_memory(from)->systems && sy_large_memory(to)->systems) {
-        to->bits[MOVED] = 1;
+        to->large.moved = true;
         moved = sy_os_move(source, target, bytes, &lost);
     }
     if (lost) {
         memcpy(source, target, moved);
-        to->bits[LOST] = 1;
-        to->bits[FRESH] = moved;
+        to->large.lost = true;
+        to->large.fresh = moved;
         return false;
     }
     memcpy(target + moved, source + moved, bytes - moved);
@@ -453,7 +431,7 @@ typedef enum sy_release { STAYS, ADDRESS_WENT, ALL_WENT } sy_release;
 static sy_release release_span(sy_memory *memory, sy_slab *span) {
     bool gone = sy_memory_empty(memory, (void *)span->start, span->bytes) == 0;
     if (!gone && memory->systems) {
-        span->bits[AGE] = STUCK;
+        span->large.age = SY_KEPT_STUCK;
         keep_span(memory, span);
         return STAYS;
     }
@@ -463,11 +441,11 @@ static sy_release release_span(sy_memory *memory, sy_slab *span) {
 
 /* Returns the memory of the last `bytes` of a span to the system, and keeps the rest with this age.
  * False: the system refused, and the whole span is kept as STUCK. */
-static bool shorten(sy_memory *memory, sy_slab *span, size_t bytes, uint64_t age) {
+static bool shorten(sy_memory *memory, sy_slab *span, size_t bytes, sy_kept_age age) {
     char *rest = (char *)span->start + span->bytes - bytes;
     bool gone = sy_memory_discard(memory, rest, bytes) == 0;
     if (gone) span->bytes -= bytes;
-    span->bits[AGE] = gone ? age : STUCK;
+    span->large.age = gone ? age : SY_KEPT_STUCK;
     keep_span(memory, span);
     return gone;
 }
@@ -500,7 +478,7 @@ static bool can_shorten(const sy_memory *memory) {
  * released. */
 static bool give_surplus(sy_memory *memory, sy_slab *span, size_t surplus) {
     if (can_shorten(memory) && surplus < span->bytes)
-        return shorten(memory, span, surplus, span->bits[AGE]);
+        return shorten(memory, span, surplus, span->large.age);
     return release_span(memory, span) != STAYS;
 }
 
@@ -509,13 +487,13 @@ static bool give_surplus(sy_memory *memory, sy_slab *span, size_t surplus) {
 void sy_large_give(sy_slab *span) {
     sy_memory *memory = sy_large_memory(span);
     size_t surplus;
-    sy_map_set_owner(span->start, reserved_bytes(span), NULL);
+    sy_map_set_owner(span->start, span->large.reserved, NULL);
     sy_lock_acquire(&memory->large_lock);
     memory->used_count--;
     memory->used_bytes -= span->bytes;
     sy_lock_release(&memory->large_lock);
-    if (span->bits[LOST]) {
-        forget_lost(span, noted(span, FRESH));
+    if (span->large.lost) {
+        forget_lost(span, span->large.fresh);
         return;
     }
     keep_span(memory, span);
@@ -525,14 +503,14 @@ void sy_large_give(sy_slab *span) {
 /* Makes the segment at least `bytes` long. False: the addresses behind it are not free, or there is
  * no memory for the map. */
 static bool extend(sy_memory *memory, sy_slab *span, size_t bytes) {
-    size_t reserved = reserved_bytes(span), more = sy_round_up(bytes, SY_CHUNK_BYTES);
+    size_t reserved = span->large.reserved, more = sy_round_up(bytes, SY_CHUNK_BYTES);
     if (more <= reserved) return true;
     if (!sy_memory_extend(memory, span->start, reserved, more)) return false;
     if (sy_map_cover(span->start + reserved, more - reserved) != 0) {
         sy_memory_shorten(memory, span->start, more, reserved);
         return false;
     }
-    span->bits[RESERVED] = more;
+    span->large.reserved = more;
     sy_map_set_owner(span->start + reserved, more - reserved, span);
     return true;
 }
@@ -542,7 +520,7 @@ bool sy_large_resize(sy_slab *span, size_t bytes) {
     if (bytes > SY_RUN_BYTES_MAX) return false;
     bytes = sy_round_up(bytes, SY_UNIT_BYTES);
     if (bytes <= SY_RUN_UNITS_MAX * (size_t)SY_UNIT_BYTES) return false; /* it belongs in a chunk */
-    if (span->bits[LOST]) return false;
+    if (span->large.lost) return false;
     if (!extend(memory, span, bytes)) return false;
     char *start = (char *)span->start;
     if (bytes > span->bytes && commit_span(memory, span->start, bytes) != 0) return false;
@@ -580,14 +558,15 @@ bool sy_large_release_kept(sy_memory *memory, size_t *bytes) {
 static sy_slab *find_due(const sy_memory *memory, bool aged) {
     SY_HOLDS(&memory->large_lock);
     for (sy_slab *span = memory->kept; span; span = span->next)
-        if (span->bits[AGE] == AGED || (!aged && span->bits[AGE] == NEW)) return span;
+        if (span->large.age == SY_KEPT_AGED || (!aged && span->large.age == SY_KEPT_NEW))
+            return span;
     return NULL;
 }
 
 static void release_part(sy_memory *memory, sy_slab *span, size_t *bytes) {
     size_t held = span->bytes;
     if (can_shorten(memory) && held > (size_t)2 * STEP_BYTES) {
-        if (shorten(memory, span, STEP_BYTES, AGED)) *bytes += STEP_BYTES;
+        if (shorten(memory, span, STEP_BYTES, SY_KEPT_AGED)) *bytes += STEP_BYTES;
         return;
     }
     if (release_span(memory, span) == ALL_WENT) *bytes += held;
@@ -610,14 +589,14 @@ bool sy_large_trim_step(sy_memory *memory, bool aged, size_t *bytes) {
 void sy_large_try_again(sy_memory *memory) {
     sy_lock_acquire(&memory->large_lock);
     for (sy_slab *span = memory->kept; span; span = span->next)
-        if (span->bits[AGE] == STUCK) span->bits[AGE] = AGED;
+        if (span->large.age == SY_KEPT_STUCK) span->large.age = SY_KEPT_AGED;
     sy_lock_release(&memory->large_lock);
 }
 
 void sy_large_age(sy_memory *memory) {
     sy_lock_acquire(&memory->large_lock);
     for (sy_slab *span = memory->kept; span; span = span->next)
-        if (span->bits[AGE] == NEW) span->bits[AGE] = AGED;
+        if (span->large.age == SY_KEPT_NEW) span->large.age = SY_KEPT_AGED;
     sy_lock_release(&memory->large_lock);
 }
 
