@@ -38,9 +38,9 @@ enum {
     SY_SLAB_BITMAP_WORDS = 16,             /* words of a bitmap that fits in the descriptor */
 };
 
-/* Of a span that is kept. NEW: no pass by age has ended since it was freed. AGED: one has, or a step
- * has released a part of the span. STUCK: the system refused to take the span's memory (in a trim,
- * for lack of room, or when it exceeded a limit). Steps of a trim skip it until the next trim
+/* Of a span that is kept. NEW: no pass by age has ended since it was freed. AGED: one has, or a
+ * step has released a part of the span. STUCK: the system refused to take the span's memory (in a
+ * trim, for lack of room, or when it exceeded a limit). Steps of a trim skip it until the next trim
  * begins, which makes it AGED. */
 typedef enum sy_kept_age { SY_KEPT_NEW, SY_KEPT_AGED, SY_KEPT_STUCK } sy_kept_age;
 

@@ -20,21 +20,13 @@
 #include "magazine/turn.h"
 #include "os/facts.h"
 #include "os/os.h"
+#include "reclaim/pace.h"
 #include "reclaim/slack.h"
 
 enum {
     QUICK_STEPS = 4, /* of a pass by growth or at once in one turn, so that it keeps up with the
                       * allocations */
-    PRESSING_WAITS = 500,  /* of a millisecond: very near the limit, threads wait for the pass */
-    STRETCH_MOST = 2,      /* passes by age are at most four decay times apart, */
-    STRETCH_LEAST = -2,    /* and at least a quarter of one */
-    EARLY_LEAST = 8 << 20, /* bytes used again that matter: 2,048 page faults, some milliseconds, */
-    EARLY_SHARE = 4,       /* and one part in so many of the bytes returned */
-    CALM_PASSES = 60,      /* without memory used again early: then passes are more frequent */
-    FALL_LEAST = 2 << 20,  /* memory falls if passes return so many bytes in a decay time, */
-    FALL_SHARE = 32,       /* and one part in so many of the memory in use, */
-    FALL_EARLY_SHARE = 16, /* while at most one part in so many of it is used again early */
-    FALLING_PASSES = 2,    /* with falling memory: then passes are more frequent */
+    PRESSING_WAITS = 500,   /* of a millisecond: very near the limit, threads wait for the pass */
     MUCH_LOADED = 64 << 10, /* a loaded slot with so many bytes of items is looked at more often */
 };
 
@@ -190,8 +182,7 @@ static sy_flag held;                       /* a thread is doing a step; guards a
 static sy_pass at_work;                    /* if sy_turn_wanted is false, its stage is NOTHING */
 static _Atomic uint64_t decay = 250000000; /* nanoseconds */
 static _Atomic int stretch;                /* passes by age are 2^stretch decay times apart */
-static size_t returned_by_age;             /* bytes, since marks were ended; guarded by `held` */
-static size_t returned_last;               /* bytes, by the last pass by age; guarded by `held` */
+static sy_pace pace;                       /* guarded by `held` */
 static _Atomic uint64_t returned_so_far;   /* bytes, by all passes by age */
 static _Atomic uint64_t next_pass;         /* time of the next pass by age; 0: not set yet */
 static _Atomic unsigned due_kinds;         /* a bit for each kind of pass that begins when the pass
@@ -234,50 +225,12 @@ static void begin_at_work(sy_pass_kind kind) {
     atomic_store_explicit(&sy_turn_wanted, true, memory_order_relaxed);
 }
 
-/* A time, or what is used in it, that is stretched: `value` times 2^by. */
-static uint64_t stretched(uint64_t value, int by) { return by < 0 ? value >> -by : value << by; }
-
-/* Whether the last pass by age returned much memory, for the time since the one before it. `now` is
- * the value of `stretch`. */
-static bool much_was_returned(int now) {
-    size_t used = atomic_load_explicit(&sy_quota_process.used, memory_order_relaxed);
-    size_t share = used / FALL_SHARE, much = share > FALL_LEAST ? share : FALL_LEAST;
-    return returned_last >= stretched(much, now < 0 ? now : 0);
-}
-
-/*
- * Called before each pass by age.
- *
- * If the program soon used again much of the memory that passes had returned, passes become half as
- * frequent; if that has not happened for CALM_PASSES passes, twice as frequent. So a program that
- * uses the same memory every second does not get it anew each time, and memory that is not needed
- * again goes early. "Soon" is within 2^STRETCH_MOST decay times.
- *
- * If the last passes returned much, and hardly any of it was used again, the program's memory
- * falls: passes become twice as frequent, so that resident memory follows. After each pass that
- * returned less, they become half as frequent, until they are a decay time apart again.
- */
+/* Called before each pass by age. */
 static void adapt_interval(void) {
-    static unsigned calm;    /* number of passes since memory was returned too early */
-    static unsigned marked;  /* number of passes since the marks were ended */
-    static unsigned falling; /* number of the last passes in which memory fell */
     int now = atomic_load_explicit(&stretch, memory_order_relaxed);
     size_t early = atomic_load_explicit(&sy_returned_early, memory_order_relaxed);
-    bool too_early = early >= EARLY_LEAST && early > returned_by_age / EARLY_SHARE;
-    bool falls = much_was_returned(now) && early <= returned_by_age / FALL_EARLY_SHARE;
-    bool marks_end = too_early || ++marked >= 1u << (STRETCH_MOST - now);
-    sy_chunk_end_early(marks_end);
-    if (marks_end) returned_by_age = marked = 0;
-    calm = too_early ? 0 : calm + 1;
-    falling = falls ? falling + 1 : 0;
-    if (too_early && now < 0) now = 0;
-    if (too_early && now < STRETCH_MOST) now++;
-    if (falling >= FALLING_PASSES && now <= 0 && now > STRETCH_LEAST) now--;
-    if (!falls && now < 0) now++;
-    if (calm >= CALM_PASSES && now > 0) {
-        now--;
-        calm = 0;
-    }
+    size_t used = atomic_load_explicit(&sy_quota_process.used, memory_order_relaxed);
+    sy_chunk_end_early(sy_pace_adapt(&pace, &now, early, used));
     atomic_store_explicit(&stretch, now, memory_order_relaxed);
 }
 
@@ -325,8 +278,7 @@ static void end_pass(void) {
         atomic_store_explicit(&was_in_vain, at_work.bytes < at_work.wanted / 2,
                               memory_order_relaxed);
     if (at_work.kind == BY_AGE) {
-        returned_by_age += at_work.bytes;
-        returned_last = at_work.bytes;
+        sy_pace_note(&pace, at_work.bytes);
         atomic_fetch_add_explicit(&returned_so_far, at_work.bytes, memory_order_relaxed);
     }
     if (!begin_due()) atomic_store_explicit(&sy_turn_wanted, false, memory_order_relaxed);
@@ -425,8 +377,8 @@ static void recover_passes(void) {
 /* ---- by age ---- */
 
 uint64_t sy_reclaim_interval(void) {
-    return stretched(atomic_load_explicit(&decay, memory_order_relaxed),
-                     atomic_load_explicit(&stretch, memory_order_relaxed));
+    return sy_stretched(atomic_load_explicit(&decay, memory_order_relaxed),
+                        atomic_load_explicit(&stretch, memory_order_relaxed));
 }
 
 uint64_t sy_reclaim_returned(void) {
@@ -434,7 +386,7 @@ uint64_t sy_reclaim_returned(void) {
 }
 
 void sy_set_decay(uint64_t milliseconds) {
-    const uint64_t most = UINT64_MAX / 1000000 >> (2 * STRETCH_MOST); /* intervals do not wrap */
+    const uint64_t most = UINT64_MAX / 1000000 >> (2 * SY_STRETCH_MOST); /* intervals do not wrap */
     if (milliseconds > most) milliseconds = most;
     atomic_store_explicit(&decay, milliseconds * 1000000, memory_order_relaxed);
     atomic_store_explicit(&stretch, 0, memory_order_relaxed);
