@@ -687,7 +687,8 @@ static bool keep_chunk(sy_memory *memory) {
     sy_chunk *chunk = find_unused(memory, &units);
     if (chunk) unlink_chunk(chunk);
     sy_lock_release(&memory->lock);
-    if (chunk) {
+    if (chunk) { /* what holds no memory between its units counts as held: it will be used */
+        sy_pressure_note((units - sy_count_bits(chunk->dirty)) * (size_t)SY_UNIT_BYTES);
         sy_large_keep(memory, span, chunk->start, (size_t)units * SY_UNIT_BYTES, chunk->pieces);
         sy_header_give(chunk);
     } else {

@@ -345,6 +345,35 @@ static void what_moves_is_counted_once(void **state) {
     sy_trim();
 }
 
+/* Of a chunk half of whose units hold memory, that becomes a block. */
+static void a_chunk_that_becomes_a_block_adds_up(void **state) {
+    needs(SY_OS_DISCARDS);
+    (void)state;
+    if (!sy_os_can_move()) skip();
+    sy_free(sy_calloc(5, MIB)); /* makes side memory */
+    sy_trim();
+    set_room((int64_t)1 << 40);
+    atomic_store(&sy_pressure_returned, 0);
+    int64_t before = held();
+    const size_t unit = SY_UNIT_BYTES;
+    void *low = sy_malloc(30 * unit), *high = sy_malloc(31 * unit);
+    memset(high, 1, 31 * unit);
+    sy_free(low);
+    sy_trim();
+    void *watched = sy_malloc(31 * unit);
+    memset(watched, 1, 31 * unit);
+    sy_free(watched);
+    sy_trim();
+    sy_free(high);
+    must(sy_memory_main.dense);
+    size_t chunks = sy_chunk_count().chunks;
+    void *block = sy_malloc(64 * unit);
+    assert_int_equal(sy_chunk_count().chunks, chunks - 1);
+    sy_free(block);
+    sy_trim();
+    assert_in_range(held() - before + MIB / 4, 0, MIB / 2);
+}
+
 static void own_records_are_counted_once(void **state) {
     (void)state;
     void *records[2];
@@ -651,6 +680,7 @@ int main(void) {
         TEST(a_look_is_never_far_when_the_limit_is_near),
         TEST(units_of_a_chunk_that_stays_add_up),
         TEST(what_moves_is_counted_once),
+        TEST(a_chunk_that_becomes_a_block_adds_up),
         TEST(own_records_are_counted_once),
         TEST(what_was_taken_and_returned_adds_up_to_nothing),
         TEST(very_near_the_limit_looks_are_frequent),
