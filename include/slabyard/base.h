@@ -24,6 +24,21 @@
  * longjmp, it comes at one of the thread's next calls. In such a function, do not switch to another
  * stack on which Slabyard is called.
  *
+ * A later version may add fields at the end of the structs that Slabyard fills or passes to a
+ * function of yours. Programs that were compiled before keep running, for two reasons:
+ *
+ *   - A function that fills a struct (sy_cache_get_stats) is inline, and passes the size of the
+ *     struct in its caller's headers to an exported function (sy_cache_get_stats_sized). This
+ *     function fills so many bytes, and sets those to 0 that a newer program has beyond the
+ *     library's struct. It fails with EINVAL if the size is less than the struct's first version
+ *     had. Programs in other languages call it with the size of their own struct.
+ *   - A struct that a function of yours gets by pointer (sy_cache_account, sy_tag_stats, sy_leak,
+ *     sy_fault, sy_option and so on) is one struct, never an array. Read its fields, or copy it as
+ *     a whole.
+ *
+ * Structs that your program fills (sy_cache_config, sy_limit) have the field `reserved` for later
+ * fields. It has to be 0.
+ *
  * The functions that an inline body calls on its slow path carry the number of the layout in their
  * symbols (SY_ABI_NAME). So a program compiled for one layout does not link with a library of
  * another.

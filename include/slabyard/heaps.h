@@ -305,6 +305,9 @@ typedef struct sy_heap_stats {
     uint64_t limits_hit; /* allocations refused because of this heap's limit */
 } sy_heap_stats;
 
+/* sy_heap_get_stats for a struct of `size` bytes (base.h). */
+SY_API int sy_heap_get_stats_sized(const sy_heap *heap, sy_heap_stats *stats, size_t size);
+
 /**
  * Fills `stats`. The figures are exact while no thread uses the heap; else each is a snapshot.
  *
@@ -313,7 +316,9 @@ typedef struct sy_heap_stats {
  * Errors:
  *     EINVAL    an argument is NULL
  */
-SY_API int sy_heap_get_stats(const sy_heap *heap, sy_heap_stats *stats);
+static inline int sy_heap_get_stats(const sy_heap *heap, sy_heap_stats *stats) {
+    return sy_heap_get_stats_sized(heap, stats, sizeof *stats);
+}
 
 SY_END_DECLS
 

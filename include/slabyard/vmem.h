@@ -312,6 +312,9 @@ typedef struct sy_vmem_stats {
     size_t bytes; /* of memory mapped for tags and the table */
 } sy_vmem_stats;
 
+/* sy_vmem_get_stats for a struct of `size` bytes (base.h). */
+SY_API int sy_vmem_get_stats_sized(const sy_vmem *arena, sy_vmem_stats *stats, size_t size);
+
 /**
  * Fills `stats`.
  *
@@ -320,7 +323,9 @@ typedef struct sy_vmem_stats {
  * Errors:
  *     EINVAL    an argument is NULL
  */
-SY_API int sy_vmem_get_stats(const sy_vmem *arena, sy_vmem_stats *stats);
+static inline int sy_vmem_get_stats(const sy_vmem *arena, sy_vmem_stats *stats) {
+    return sy_vmem_get_stats_sized(arena, stats, sizeof *stats);
+}
 
 /**
  * Examines every structure of the arena. It is for tests, and holds the arena's lock for the whole

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "base/text.h"
 #include "cache/directory.h"
 #include "cache/guarded.h"
@@ -369,11 +370,9 @@ size_t sy_heap_trim(sy_heap *heap) {
 
 static size_t or_none(size_t bytes) { return bytes == SIZE_MAX ? 0 : bytes; }
 
-int sy_heap_get_stats(const sy_heap *heap, sy_heap_stats *stats) {
-    if (!heap || !stats) {
-        errno = EINVAL;
-        return -1;
-    }
+static void fill_stats(const void *heap_, void *stats_) {
+    const sy_heap *heap = heap_;
+    sy_heap_stats *stats = stats_;
     *stats = (sy_heap_stats){
         .used = atomic_load_explicit(&heap->quota.used, memory_order_relaxed),
         .limit = or_none(atomic_load_explicit(&heap->quota.hard, memory_order_relaxed)),
@@ -389,5 +388,9 @@ int sy_heap_get_stats(const sy_heap *heap, sy_heap_stats *stats) {
         stats->objects += objects;
         stats->live_bytes += objects * cache->size;
     }
-    return 0;
+}
+
+int sy_heap_get_stats_sized(const sy_heap *heap, sy_heap_stats *stats, size_t size) {
+    static const sy_sized sized = SY_SIZED(sy_heap_stats, limits_hit, fill_stats);
+    return sy_sized_fill(&sized, heap, stats, size);
 }
