@@ -174,8 +174,8 @@ pub use pinned::{Pinned, PinnedSlot};
 pub use pool::Pool;
 pub use rc::{Borrowed, RcPool, RcSlot, RcVacant, Ref, RefMut, Shared, Weak, WeakSlot};
 pub use reclaim::{
-    enter_sandbox, set_decay, set_slack, start_maintenance, stop_maintenance, thread_flush,
-    thread_idle, trim, trim_some, verify,
+    decay, enter_sandbox, set_decay, set_slack, slack, start_maintenance, stop_maintenance,
+    thread_flush, thread_idle, trim, trim_some, verify,
 };
 #[cfg(feature = "std")]
 pub use recycle::{Recycle, RecycleBox, RecycleCache};
