@@ -18,7 +18,7 @@
  * Functions that you give to Slabyard (constructors, destructors, handlers, visitors and so on) are
  * called without a lock held, and must return. There is one exception: a C++ exception, or the end
  * of its thread (pthread_exit, pthread_cancel), may leave the constructor of a cache
- * (sy_cache_config.construct) and the visitors of sy_handle_each and sy_each_cache. If any other
+ * (sy_cache_config.construct) and the visitors of sy_handle_each and sy_cache_each. If any other
  * function of yours does not return, Slabyard reports the name of the function and of its cache,
  * and ends the process. For an exception or the end of a thread, the report comes at once. For
  * longjmp, it comes at one of the thread's next calls. In such a function, do not switch to another
@@ -129,6 +129,18 @@
 
 #define SY_MUST_USE     __attribute__((warn_unused_result))
 #define SY_NONNULL(...) __attribute__((nonnull(__VA_ARGS__)))
+
+/*
+ * Deprecated: former names. Functions that call a visitor are called sy_..._each now. They visit
+ * the elements of their first argument (the objects of a cache with handles, of a heap; the parts
+ * of an arena); without such an argument, all that there are in the process (caches, tags, options,
+ * leaks, epochs).
+ */
+#define sy_each_cache  sy_cache_each
+#define sy_each_tag    sy_tag_each
+#define sy_each_option sy_option_each
+#define sy_each_leak   sy_leak_each
+#define sy_vmem_walk   sy_vmem_each
 
 /* The number of the layout that inline bodies depend on: the structures, and the meaning of their
  * fields. The number changes when one of them changes, and the names made here change with it. */

@@ -134,7 +134,7 @@ typedef enum sy_cache_kind {
     SY_CACHE_OF_HEAP,    /* a size class of a sy_heap: named after the heap and the size */
 } sy_cache_kind;
 
-/** A cache and its statistics, as sy_each_cache passes them. */
+/** A cache and its statistics, as sy_cache_each passes them. */
 typedef struct sy_cache_account {
     const sy_cache *cache; /* identifies it; another thread may destroy it meanwhile */
     sy_cache_kind kind;
@@ -156,7 +156,7 @@ typedef struct sy_cache_account {
  *
  * Threads: any thread, at any time.
  */
-SY_API int sy_each_cache(int (*visit)(void *arg, const sy_cache_account *account), void *arg);
+SY_API int sy_cache_each(int (*visit)(void *arg, const sy_cache_account *account), void *arg);
 
 /**
  * Writes tables of the memory of the process, of each heap (heaps.h) and of each cache to a file

@@ -1,6 +1,6 @@
 /*
  * count.c: statistics of one cache and of the process; sy_cache_verify, which checks the invariants
- * of a cache; and sy_each_cache. All of them walk the slabs of a cache under its lock.
+ * of a cache; and sy_cache_each. All of them walk the slabs of a cache under its lock.
  */
 #include <errno.h>
 #include <string.h>
@@ -215,7 +215,7 @@ bool sy_cache_take_account(const sy_client *client, sy_cache_account *account) {
     return sy_cache_get_stats(cache, &account->stats) == 0;
 }
 
-int sy_each_cache(int (*visit)(void *arg, const sy_cache_account *account), void *arg) {
+int sy_cache_each(int (*visit)(void *arg, const sy_cache_account *account), void *arg) {
     sy_client *client;
     int result = 0;
     if (!visit) {
@@ -228,7 +228,7 @@ int sy_each_cache(int (*visit)(void *arg, const sy_cache_account *account), void
         bool known = sy_cache_take_account(client, &account);
         sy_client_unpin(client);
         if (!known) continue;
-        SY_CALLBACK(call, .function = "visitor of sy_each_cache", .may_unwind = true);
+        SY_CALLBACK(call, .function = "visitor of sy_cache_each", .may_unwind = true);
         result = visit(arg, &account);
         call.returned = true;
     }

@@ -149,7 +149,7 @@ static sy_view *take_views(size_t views, size_t *bytes) {
     return sy_pages_take(*bytes, sy_os_page_size(), "slabyard arena walk");
 }
 
-int sy_vmem_walk(const sy_vmem *arena, unsigned what, sy_vmem_visit visit, void *arg) {
+int sy_vmem_each(const sy_vmem *arena, unsigned what, sy_vmem_visit visit, void *arg) {
     if (!what || what & ~EVERYTHING) {
         errno = EINVAL;
         return -1;
@@ -164,7 +164,7 @@ int sy_vmem_walk(const sy_vmem *arena, unsigned what, sy_vmem_visit visit, void 
         }
         size_t count = copy_views(arena, what, views, room);
         int result = 0;
-        SY_CALLBACK(call, .function = "visitor of sy_vmem_walk");
+        SY_CALLBACK(call, .function = "visitor of sy_vmem_each");
         if (count <= room)
             for (size_t i = 0; i < count && result == 0; i++)
                 result = visit(arg, views[i].what, views[i].start, views[i].size);

@@ -30,6 +30,7 @@ static int faults;
 
 static void note_fault(const sy_fault *fault) {
     last_fault = fault->kind;
+    errno = EIO; /* as a function that fails in a handler */
     faults++;
 }
 

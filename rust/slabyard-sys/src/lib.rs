@@ -21,6 +21,7 @@ mod cache;
 mod checks;
 mod epoch;
 mod fault;
+mod former;
 mod handle;
 #[cfg(test)]
 mod headers;
@@ -37,6 +38,7 @@ pub use cache::*;
 pub use checks::*;
 pub use epoch::*;
 pub use fault::*;
+pub use former::*;
 pub use handle::*;
 pub use heap::*;
 pub use limit::*;
@@ -77,7 +79,7 @@ mod tests {
     fn options_are_listed_until_the_visitor_has_enough() {
         let mut count: c_int = 0;
         // SAFETY: the counter outlives the call.
-        let ended = unsafe { sy_each_option(third, (&raw mut count).cast()) };
+        let ended = unsafe { sy_option_each(third, (&raw mut count).cast()) };
         assert_eq!((ended, count), (1, 3));
     }
 

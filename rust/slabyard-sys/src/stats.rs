@@ -82,7 +82,7 @@ pub const SY_CACHE_OF_SIZES: sy_cache_kind = 1;
 /// A size class of a `sy_heap`.
 pub const SY_CACHE_OF_HEAP: sy_cache_kind = 2;
 
-/// The description of a cache that `sy_each_cache` passes.
+/// The description of a cache that `sy_cache_each` passes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)] // the header describes each field
@@ -101,7 +101,7 @@ extern "C" {
     ///
     /// # Safety
     /// `visit` may be called with `arg`.
-    pub fn sy_each_cache(visit: sy_cache_visit, arg: *mut c_void) -> c_int;
+    pub fn sy_cache_each(visit: sy_cache_visit, arg: *mut c_void) -> c_int;
 
     /// Writes readable statistics to a file descriptor; -1 if not all was written.
     ///

@@ -54,7 +54,7 @@
 //! default). A bounded pool is mapped completely when it is built. If a thread holds no free object
 //! of a cache, it exchanges a magazine of up to 127 objects with other threads, or takes as many
 //! from the cache's slabs under a lock. So only few operations are slow. `prefault`, `reserve` and
-//! [`Cache::reserve_for_thread`] do this work in advance.
+//! [`Cache::thread_reserve`] do this work in advance.
 //!
 //! # When there is no room
 //!
