@@ -83,7 +83,7 @@ static int print_part(void *arg, unsigned what, uintptr_t start, size_t size) {
 
 static void print_map(sy_vmem *arena, unsigned what, const char *title) {
     printf("  %s\n", title);
-    expect(sy_vmem_walk(arena, what, print_part, NULL) == 0, "the arena is walked");
+    expect(sy_vmem_each(arena, what, print_part, NULL) == 0, "the arena is walked");
 }
 
 /* ---- nothing lies in the region ---- */

@@ -19,5 +19,5 @@ static int add_cache(void *sums_, const sy_cache_account *account) {
 void sy_shim_add_up(sy_shim_sums *sums) {
     *sums = (sy_shim_sums){.used = 0};
     sy_get_stats(&sums->memory);
-    sy_each_cache(add_cache, sums);
+    sy_cache_each(add_cache, sums);
 }

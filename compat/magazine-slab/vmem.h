@@ -138,7 +138,7 @@ static inline void vmem_destroy(vmem_t *vm) {
     if (sy_vmem_destroy(vm->arena) != 0) {
         fprintf(stderr, "vmem: arena destroyed with %zu allocated\n",
                 sy_vmem_size(vm->arena, SY_VMEM_ALLOCATED));
-        (void)sy_vmem_walk(vm->arena, SY_VMEM_ALLOCATED, sy_magazine_vmem_forget, vm->arena);
+        (void)sy_vmem_each(vm->arena, SY_VMEM_ALLOCATED, sy_magazine_vmem_forget, vm->arena);
         if (sy_vmem_destroy(vm->arena) != 0) return;
     }
     vm->arena = NULL; /* a use of a destroyed arena does not reach the next arena's integers */

@@ -73,9 +73,9 @@ typedef struct sy_tag_stats {
  *         return 0;
  *     }
  *
- *     sy_each_tag(print, stderr);
+ *     sy_tag_each(print, stderr);
  */
-SY_API int sy_each_tag(int (*visit)(void *arg, const sy_tag_stats *stats), void *arg);
+SY_API int sy_tag_each(int (*visit)(void *arg, const sy_tag_stats *stats), void *arg);
 
 /* ---- the last operations of a cache ---- */
 
@@ -142,11 +142,11 @@ typedef struct sy_leak {
  *     ENOTSUP    SY_LEAKS_UNREACHABLE, and the platform makes no copies of the process
  *                (sy_platform_has)
  */
-SY_API int sy_each_leak(struct sy_cache *cache, unsigned flags,
+SY_API int sy_leak_each(struct sy_cache *cache, unsigned flags,
                         int (*visit)(void *arg, const sy_leak *leak), void *arg);
 
 /**
- * Writes the leaks that sy_each_leak visits as a report (slabyard/fault.h). If there are none, it
+ * Writes the leaks that sy_leak_each visits as a report (slabyard/fault.h). If there are none, it
  * writes nothing. With the option `leaks` this is done when a cache is destroyed, and at the end of
  * the process. Objects that Rust's runtime allocated before main, or keeps until the process ends,
  * are left out if its functions have names in the program's symbol table.

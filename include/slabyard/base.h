@@ -18,11 +18,26 @@
  * Functions that you give to Slabyard (constructors, destructors, handlers, visitors and so on) are
  * called without a lock held, and must return. There is one exception: a C++ exception, or the end
  * of its thread (pthread_exit, pthread_cancel), may leave the constructor of a cache
- * (sy_cache_config.construct) and the visitors of sy_handle_each and sy_each_cache. If any other
+ * (sy_cache_config.construct) and the visitors of sy_handle_each and sy_cache_each. If any other
  * function of yours does not return, Slabyard reports the name of the function and of its cache,
  * and ends the process. For an exception or the end of a thread, the report comes at once. For
  * longjmp, it comes at one of the thread's next calls. In such a function, do not switch to another
  * stack on which Slabyard is called.
+ *
+ * A later version may add fields at the end of the structs that Slabyard fills or passes to a
+ * function of yours. Programs that were compiled before keep running, for two reasons:
+ *
+ *   - A function that fills a struct (sy_cache_get_stats) is inline, and passes the size of the
+ *     struct in its caller's headers to an exported function (sy_cache_get_stats_sized). This
+ *     function fills so many bytes, and sets those to 0 that a newer program has beyond the
+ *     library's struct. It fails with EINVAL if the size is less than the struct's first version
+ *     had. Programs in other languages call it with the size of their own struct.
+ *   - A struct that a function of yours gets by pointer (sy_cache_account, sy_tag_stats, sy_leak,
+ *     sy_fault, sy_option and so on) is one struct, never an array. Read its fields, or copy it as
+ *     a whole.
+ *
+ * Structs that your program fills (sy_cache_config, sy_limit) have the field `reserved` for later
+ * fields. It has to be 0.
  *
  * The functions that an inline body calls on its slow path carry the number of the layout in their
  * symbols (SY_ABI_NAME). So a program compiled for one layout does not link with a library of
@@ -114,6 +129,18 @@
 
 #define SY_MUST_USE     __attribute__((warn_unused_result))
 #define SY_NONNULL(...) __attribute__((nonnull(__VA_ARGS__)))
+
+/*
+ * Deprecated: former names. Functions that call a visitor are called sy_..._each now. They visit
+ * the elements of their first argument (the objects of a cache with handles, of a heap; the parts
+ * of an arena); without such an argument, all that there are in the process (caches, tags, options,
+ * leaks, epochs).
+ */
+#define sy_each_cache  sy_cache_each
+#define sy_each_tag    sy_tag_each
+#define sy_each_option sy_option_each
+#define sy_each_leak   sy_leak_each
+#define sy_vmem_walk   sy_vmem_each
 
 /* The number of the layout that inline bodies depend on: the structures, and the meaning of their
  * fields. The number changes when one of them changes, and the names made here change with it. */

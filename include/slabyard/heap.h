@@ -11,6 +11,7 @@
 #ifndef SLABYARD_HEAP_H
 #define SLABYARD_HEAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <slabyard/loaded.h>
@@ -44,6 +45,20 @@ SY_API void *sy_malloc(size_t size);
 SY_API void *sy_calloc(size_t count, size_t size);
 
 /**
+ * Allocates `size` bytes, all zero.
+ *
+ * Returns the memory, or NULL with errno.
+ *
+ * Errors:
+ *     ENOMEM    no memory
+ *
+ *     struct session *fresh = sy_zalloc(sizeof *fresh);   all bytes are 0
+ *     ...
+ *     sy_free(fresh);
+ */
+SY_API void *sy_zalloc(size_t size);
+
+/**
  * Changes the size of an object to `size` bytes. The first min(old, new) bytes keep their content.
  * NULL as `object` acts as sy_malloc. With size 0 a minimal object stays allocated. An address that
  * is no object of the heap is reported to the fault handler (slabyard/fault.h).
@@ -58,6 +73,39 @@ SY_API void *sy_calloc(size_t count, size_t size);
 SY_API void *sy_realloc(void *object, size_t size);
 
 /**
+ * Changes the size of an object to `count` times `size` bytes, as sy_realloc.
+ *
+ * Returns the object's address, which may be new. On failure NULL with errno, and the old object
+ * stays as it is.
+ *
+ * Errors:
+ *     EINVAL    the address is no object of the heap, and the fault handler returned
+ *     ENOMEM    no memory, or the product overflows
+ *
+ *     struct order *list = sy_calloc(100, sizeof *list);
+ *     struct order *longer = sy_reallocarray(list, 200, sizeof *list);
+ *     if (longer) list = longer;
+ */
+SY_API void *sy_reallocarray(void *object, size_t count, size_t size);
+
+/**
+ * Changes the size of an object to `size` bytes if it can stay where it is; else does nothing. An
+ * object of up to 128 KiB can stay only if its size class is that of the new size. A larger one can
+ * usually shrink to any size above 128 KiB, and grow if the memory behind it is free and no limit
+ * (slabyard/limit.h) is reached. With checks (slabyard/checks.h) only the same size succeeds. An
+ * address that is no object of the heap is reported to the fault handler (slabyard/fault.h). errno
+ * is kept.
+ *
+ * Returns true if the object has the new size: `size` bytes may be used, and sy_free_sized takes
+ * this size. False if the object is as it was; also for NULL.
+ *
+ * A buffer with pointers into it grows without moving, or not at all:
+ *
+ *     if (sy_expand(buffer, 2 * room)) room *= 2;
+ */
+SY_API bool sy_expand(void *object, size_t size);
+
+/**
  * Allocates `size` bytes at a multiple of `align`. The caller frees the memory with sy_free.
  *
  * Returns the memory, or NULL with errno.
@@ -68,18 +116,34 @@ SY_API void *sy_realloc(void *object, size_t size);
  */
 SY_API void *sy_aligned_alloc(size_t align, size_t size);
 
-/** Frees an object of sy_malloc, sy_calloc, sy_realloc or sy_aligned_alloc. NULL is allowed and
- * does nothing. errno is kept. A pointer that the heap did not return is reported to the fault
- * handler (slabyard/fault.h), and nothing is freed. */
+/**
+ * Allocates `count` times `size` bytes, all zero, at a multiple of `align`. The caller frees the
+ * memory with sy_free.
+ *
+ * Returns the memory, or NULL with errno.
+ *
+ * Errors:
+ *     EINVAL    `align` is no power of two
+ *     ENOMEM    no memory, or the product overflows
+ *
+ *     float *row = sy_aligned_calloc(64, 1000, sizeof *row);   for vector code; 1,000 times 0
+ *     ...
+ *     sy_free(row);
+ */
+SY_API void *sy_aligned_calloc(size_t align, size_t count, size_t size);
+
+/** Frees an object of this heap: of sy_malloc, sy_calloc, sy_realloc, sy_aligned_alloc and so on.
+ * NULL is allowed and does nothing. errno is kept. A pointer that the heap did not return is
+ * reported to the fault handler (slabyard/fault.h), and nothing is freed. */
 SY_API void sy_free(void *object);
 
 /**
- * Frees an object whose size you know, as sy_free: `size` bytes from sy_malloc, sy_calloc or
- * sy_realloc, or from sy_aligned_alloc with an `align` of up to 16. A size of another class is
- * reported at once. A wrong size of the same class is reported if the option `check` is on.
- * If the compiler knows the size, sy_free_sized is inlined. Otherwise it takes a few instructions
- * more than sy_free, because the heap finds the class from the address and compares the size with
- * this class.
+ * Frees an object whose size you know, as sy_free: the bytes that were asked of sy_malloc,
+ * sy_calloc, sy_realloc or sy_expand last, or of sy_aligned_alloc with an `align` of up to 16. A
+ * size of another class is reported at once. A wrong size of the same class is reported if the
+ * option `check` is on. If the compiler knows the size, sy_free_sized is inlined. Otherwise it
+ * takes a few instructions more than sy_free, because the heap finds the class from the address
+ * and compares the size with this class.
  *
  *     struct order *list = sy_malloc(50 * sizeof *list);
  *     ...
@@ -89,8 +153,8 @@ SY_API void sy_free_sized(void *object, size_t size);
 
 /**
  * Frees an object whose alignment and size you know, as sy_free: `size` bytes at a multiple of
- * `align` from sy_aligned_alloc. A wrong size or alignment is reported in the same cases as by
- * sy_free_sized. NULL is allowed and does nothing.
+ * `align` from sy_aligned_alloc or sy_aligned_calloc. A wrong size or alignment is reported in the
+ * same cases as by sy_free_sized. NULL is allowed and does nothing.
  *
  *     char *page = sy_aligned_alloc(4096, 10000);
  *     ...

@@ -136,6 +136,22 @@ SY_API void *sy_heap_calloc(sy_heap *heap, size_t count, size_t size);
 SY_API void *sy_heap_aligned_alloc(sy_heap *heap, size_t align, size_t size);
 
 /**
+ * Allocates `count` times `size` bytes, all zero, as sy_heap_aligned_alloc.
+ *
+ * Returns the memory, or NULL with errno.
+ *
+ * Errors:
+ *     EINVAL    `align` is no power of two up to SY_CACHE_ALIGN_MAX
+ *     ENOMEM    no memory, a limit is reached, or the product overflows
+ *     ENOSPC    a size class is needed, and there are SY_HEAP_CLASSES_MAX in all heaps
+ *
+ *     double *matrix = sy_heap_aligned_calloc(tenant, 64, 100 * 100, sizeof *matrix);
+ *     ...
+ *     sy_heap_free(tenant, matrix);
+ */
+SY_API void *sy_heap_aligned_calloc(sy_heap *heap, size_t align, size_t count, size_t size);
+
+/**
  * Changes the size of an object to `size` bytes. The first min(old, new) bytes keep their content.
  * If the size class changes, the object moves: the old pointer becomes invalid, and the old handle
  * becomes stale. NULL as `object` acts as sy_heap_alloc. With size 0 a minimal object stays
@@ -305,6 +321,9 @@ typedef struct sy_heap_stats {
     uint64_t limits_hit; /* allocations refused because of this heap's limit */
 } sy_heap_stats;
 
+/* sy_heap_get_stats for a struct of `size` bytes (base.h). */
+SY_API int sy_heap_get_stats_sized(const sy_heap *heap, sy_heap_stats *stats, size_t size);
+
 /**
  * Fills `stats`. The figures are exact while no thread uses the heap; else each is a snapshot.
  *
@@ -313,7 +332,9 @@ typedef struct sy_heap_stats {
  * Errors:
  *     EINVAL    an argument is NULL
  */
-SY_API int sy_heap_get_stats(const sy_heap *heap, sy_heap_stats *stats);
+static inline int sy_heap_get_stats(const sy_heap *heap, sy_heap_stats *stats) {
+    return sy_heap_get_stats_sized(heap, stats, sizeof *stats);
+}
 
 SY_END_DECLS
 

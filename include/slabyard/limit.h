@@ -73,6 +73,25 @@ typedef struct sy_limit {
 SY_API int sy_set_limit(const sy_limit *limit);
 
 /**
+ * Fills *limit with the limit of the process, as it was set by sy_set_limit or by the option
+ * `limit`. sy_heap_get_stats tells that of a heap.
+ *
+ * Returns 0, or -1 with errno.
+ *
+ * Errors:
+ *     EINVAL    `limit` is NULL
+ *     ENOMEM    the library cannot start
+ *
+ * Threads: any thread.
+ *
+ * Half of the limit is for a table, the rest for all else:
+ *
+ *     sy_limit limit;
+ *     if (sy_get_limit(&limit) == 0 && limit.hard != 0) room = limit.hard / 2;
+ */
+SY_API int sy_get_limit(sy_limit *limit);
+
+/**
  * Counts the memory of the process as its limit does, whether it has a limit or not.
  *
  * Returns the bytes that count for the process now.

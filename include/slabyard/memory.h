@@ -106,6 +106,9 @@ typedef struct sy_memory_stats {
     size_t headers; /* 64 KiB for each 4 MiB in use, which hold no objects */
 } sy_memory_stats;
 
+/* sy_memory_get_stats for a struct of `size` bytes (base.h). */
+SY_API int sy_memory_get_stats_sized(const sy_memory *memory, sy_memory_stats *stats, size_t size);
+
 /**
  * Fills `stats`. NULL for `memory` means the memory that all other caches and sy_malloc take from
  * the operating system.
@@ -120,7 +123,9 @@ typedef struct sy_memory_stats {
  *     sy_memory_stats stats;
  *     if (sy_memory_get_stats(NULL, &stats) == 0) printf("%zu KiB in slabs\n", stats.used >> 10);
  */
-SY_API int sy_memory_get_stats(const sy_memory *memory, sy_memory_stats *stats);
+static inline int sy_memory_get_stats(const sy_memory *memory, sy_memory_stats *stats) {
+    return sy_memory_get_stats_sized(memory, stats, sizeof *stats);
+}
 
 SY_END_DECLS
 

@@ -8,7 +8,7 @@
  * programs that run with more rights than their user, AT_SECURE.) It holds options separated by
  * commas, each `name` or `name=value`. Unknown options and values are reported on stderr, and the
  * others apply. The same options can be set by sy_set_options. All options, their values and
- * meanings are in docs/options.md and in sy_each_option().
+ * meanings are in docs/options.md and in sy_option_each().
  *
  * Options that change how objects are laid out apply to a cache when it is created, and to each
  * size class of sy_malloc when the class is first used. Set such options before that.
@@ -22,7 +22,7 @@
 
 SY_BEGIN_DECLS
 
-/** An option, as sy_each_option describes it. */
+/** An option, as sy_option_each describes it. */
 typedef struct sy_option {
     const char *name;
     const char *values;  /* the values allowed after `=`, for people: "N, 1 to 64" */
@@ -64,7 +64,7 @@ SY_API int sy_get_option(const char *name, char *value, size_t room);
  *
  * Returns the value with which `visit` ended the iteration, or 0.
  */
-SY_API int sy_each_option(int (*visit)(void *arg, const sy_option *option), void *arg);
+SY_API int sy_option_each(int (*visit)(void *arg, const sy_option *option), void *arg);
 
 /**
  * Tells whether the platform for which the library was built has a service. The services are those

@@ -89,8 +89,8 @@ typedef struct sy_pool {
  */
 SY_API sy_pool *sy_pool_create(const sy_pool_config *config);
 
-/** Destroys a pool with all its objects and releases all its memory. NULL is allowed and does
- * nothing. */
+/** Destroys a pool with all its objects and releases all its memory. It cannot fail, as
+ * sy_cache_destroy_all and sy_heap_destroy_all cannot. NULL is allowed and does nothing. */
 SY_API void sy_pool_destroy(sy_pool *pool);
 
 /** Frees every object and keeps all memory. The function touches no slot, so it takes the same time

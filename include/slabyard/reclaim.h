@@ -66,6 +66,18 @@ SY_API size_t sy_trim_some(size_t bytes, uint64_t budget_ns);
 SY_API void sy_set_decay(uint64_t milliseconds);
 
 /**
+ * Tells the decay time, as it was set by sy_set_decay or by the option `decay`.
+ *
+ * Returns milliseconds; 0: free memory is never returned automatically.
+ *
+ *     uint64_t before = sy_get_decay();
+ *     sy_set_decay(0);   keep all memory in this phase
+ *     ...
+ *     sy_set_decay(before);
+ */
+SY_API uint64_t sy_get_decay(void);
+
+/**
  * Bounds the memory that is held, by live objects and free. The bound is what live objects needed
  * at the highest moment of the last one to two seconds, and `percent` per cent of that more, or 4
  * MiB more if that is larger. Free memory beyond the bound goes back to the operating system on
@@ -77,6 +89,15 @@ SY_API void sy_set_decay(uint64_t milliseconds);
  *     sy_set_slack(25);
  */
 SY_API void sy_set_slack(size_t percent);
+
+/**
+ * Tells the bound that was set by sy_set_slack or by the option `slack`.
+ *
+ * Returns per cent; 0: no bound.
+ *
+ *     if (sy_get_slack() == 0) sy_set_slack(50);   unless the user has set one
+ */
+SY_API size_t sy_get_slack(void);
 
 /**
  * Starts the maintenance thread, a background thread that does the steps in place of the slow

@@ -818,7 +818,7 @@ template <class T, class Tag = T> class handle_map {
 
 /* ---- statistics ---- */
 
-/** Calls `visit(const sy_cache_account &)` for each cache of the process (sy_each_cache). If
+/** Calls `visit(const sy_cache_account &)` for each cache of the process (sy_cache_each). If
  * `visit` throws, no other cache is visited, and the exception is thrown here. */
 template <class Visit> void each_cache(Visit visit) {
     struct state {
@@ -829,7 +829,7 @@ template <class Visit> void each_cache(Visit visit) {
         auto &of = *static_cast<state *>(arg);
         return detail::visit(of.thrown, [&] { of.visit(*account); });
     };
-    sy_each_cache(visit_one, &all);
+    sy_cache_each(visit_one, &all);
     detail::rethrow(all.thrown);
 }
 

@@ -55,6 +55,9 @@ typedef struct sy_cache_stats {
     uint64_t limits_hit; /* allocations refused for a limit in objects or in bytes (limit.h) */
 } sy_cache_stats;
 
+/* sy_cache_get_stats for a struct of `size` bytes (base.h). */
+SY_API int sy_cache_get_stats_sized(const sy_cache *cache, sy_cache_stats *stats, size_t size);
+
 /**
  * Fills `stats`. The figures are exact while no other thread uses or trims the cache; else each is
  * a snapshot.
@@ -70,7 +73,9 @@ typedef struct sy_cache_stats {
  *     if (sy_cache_get_stats(orders, &stats) == 0)
  *         printf("%s: %zu live, %zu KiB mapped\n", stats.name, stats.in_use, stats.mapped >> 10);
  */
-SY_API int sy_cache_get_stats(const sy_cache *cache, sy_cache_stats *stats);
+static inline int sy_cache_get_stats(const sy_cache *cache, sy_cache_stats *stats) {
+    return sy_cache_get_stats_sized(cache, stats, sizeof *stats);
+}
 
 /**
  * The memory of the process, in bytes. The fields from `mapped` to `chunk_headers` count address
@@ -106,6 +111,9 @@ typedef struct sy_stats {
     uint64_t limits_hit; /* allocations refused for the limit of the process (limit.h) */
 } sy_stats;
 
+/* sy_get_stats for a struct of `size` bytes (base.h). */
+SY_API int sy_get_stats_sized(sy_stats *stats, size_t size);
+
 /**
  * Fills `stats`. It reads system files to find the limits of the system. errno is kept.
  *
@@ -115,7 +123,7 @@ typedef struct sy_stats {
  *     sy_get_stats(&stats);
  *     printf("%zu MiB mapped\n", stats.mapped >> 20);
  */
-SY_API void sy_get_stats(sy_stats *stats);
+static inline void sy_get_stats(sy_stats *stats) { sy_get_stats_sized(stats, sizeof *stats); }
 
 /* ---- every cache ---- */
 
@@ -126,7 +134,7 @@ typedef enum sy_cache_kind {
     SY_CACHE_OF_HEAP,    /* a size class of a sy_heap: named after the heap and the size */
 } sy_cache_kind;
 
-/** A cache and its statistics, as sy_each_cache passes them. */
+/** A cache and its statistics, as sy_cache_each passes them. */
 typedef struct sy_cache_account {
     const sy_cache *cache; /* identifies it; another thread may destroy it meanwhile */
     sy_cache_kind kind;
@@ -148,7 +156,7 @@ typedef struct sy_cache_account {
  *
  * Threads: any thread, at any time.
  */
-SY_API int sy_each_cache(int (*visit)(void *arg, const sy_cache_account *account), void *arg);
+SY_API int sy_cache_each(int (*visit)(void *arg, const sy_cache_account *account), void *arg);
 
 /**
  * Writes tables of the memory of the process, of each heap (heaps.h) and of each cache to a file

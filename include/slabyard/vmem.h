@@ -236,9 +236,9 @@ SY_API int sy_vmem_resize(sy_vmem *arena, uintptr_t value, size_t size, size_t n
  * allocation finds no room, it does this automatically before it fails. */
 SY_API void sy_vmem_drain(sy_vmem *arena) SY_NONNULL(1);
 
-/* ---- sizes, walks and statistics ---- */
+/* ---- sizes, visits and statistics ---- */
 
-/** Parts of an arena that sy_vmem_size counts and sy_vmem_walk visits. Combine them with |. */
+/** Parts of an arena that sy_vmem_size counts and sy_vmem_each visits. Combine them with |. */
 enum {
     SY_VMEM_ALLOCATED = 1, /* segments, including those in quantum caches */
     SY_VMEM_FREE = 2,      /* segments */
@@ -264,7 +264,7 @@ SY_API int sy_vmem_contains(const sy_vmem *arena, uintptr_t start, size_t size) 
 SY_API size_t sy_vmem_size(const sy_vmem *arena, unsigned what) SY_NONNULL(1);
 
 /** Called for each span or segment; `what` is one of the three constants. A return value other than
- * 0 ends the walk. */
+ * 0 ends the iteration. */
 typedef int (*sy_vmem_visit)(void *arg, unsigned what, uintptr_t start, size_t size);
 
 /**
@@ -273,13 +273,13 @@ typedef int (*sy_vmem_visit)(void *arg, unsigned what, uintptr_t start, size_t s
  * quantum caches, as by sy_vmem_drain; those that running threads hold count as allocated. `visit`
  * may use the arena, but not destroy it.
  *
- * Returns 0, or the value with which `visit` ended the walk, or -1 with errno.
+ * Returns 0, or the value with which `visit` ended the iteration, or -1 with errno.
  *
  * Errors:
  *     EINVAL    `what` is 0 or unknown
  *     ENOMEM    no memory for the snapshot
  */
-SY_API int sy_vmem_walk(const sy_vmem *arena, unsigned what, sy_vmem_visit visit, void *arg)
+SY_API int sy_vmem_each(const sy_vmem *arena, unsigned what, sy_vmem_visit visit, void *arg)
     SY_NONNULL(1, 3);
 
 /** The units, the segments and the events of an arena. */
@@ -312,6 +312,9 @@ typedef struct sy_vmem_stats {
     size_t bytes; /* of memory mapped for tags and the table */
 } sy_vmem_stats;
 
+/* sy_vmem_get_stats for a struct of `size` bytes (base.h). */
+SY_API int sy_vmem_get_stats_sized(const sy_vmem *arena, sy_vmem_stats *stats, size_t size);
+
 /**
  * Fills `stats`.
  *
@@ -320,7 +323,9 @@ typedef struct sy_vmem_stats {
  * Errors:
  *     EINVAL    an argument is NULL
  */
-SY_API int sy_vmem_get_stats(const sy_vmem *arena, sy_vmem_stats *stats);
+static inline int sy_vmem_get_stats(const sy_vmem *arena, sy_vmem_stats *stats) {
+    return sy_vmem_get_stats_sized(arena, stats, sizeof *stats);
+}
 
 /**
  * Examines every structure of the arena. It is for tests, and holds the arena's lock for the whole

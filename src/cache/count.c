@@ -1,11 +1,12 @@
 /*
  * count.c: statistics of one cache and of the process; sy_cache_verify, which checks the invariants
- * of a cache; and sy_each_cache. All of them walk the slabs of a cache under its lock.
+ * of a cache; and sy_cache_each. All of them walk the slabs of a cache under its lock.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/sized.h"
 #include "cache/guarded.h"
 #include "cache/mixed.h"
 #include "cache/watched.h"
@@ -44,12 +45,9 @@ static void count_slabs(const sy_cache *cache, sy_cache_stats *stats) {
     }
 }
 
-int sy_cache_get_stats(const sy_cache *cache_, sy_cache_stats *stats) {
+static void fill_cache_stats(const void *cache_, void *stats_) {
     sy_cache *cache = (sy_cache *)(uintptr_t)cache_;
-    if (!cache || !stats) {
-        errno = EINVAL;
-        return -1;
-    }
+    sy_cache_stats *stats = stats_;
     const sy_layout *layout = &cache->layout;
     *stats = (sy_cache_stats){
         .object_size = cache->size,
@@ -97,7 +95,11 @@ int sy_cache_get_stats(const sy_cache *cache_, sy_cache_stats *stats) {
     stats->depot_misses = counts.depot_misses;
     stats->depot_steals = counts.depot_steals;
     stats->limits_hit = atomic_load_explicit(&cache->limits_hit, memory_order_relaxed);
-    return 0;
+}
+
+int sy_cache_get_stats_sized(const sy_cache *cache, sy_cache_stats *stats, size_t size) {
+    static const sy_sized sized = SY_SIZED(sy_cache_stats, limits_hit, fill_cache_stats);
+    return sy_sized_fill(&sized, cache, stats, size);
 }
 
 /* With one slot a slab the slabs are added up: a span kept for reuse may be longer than the object
@@ -125,7 +127,9 @@ void sy_cache_weigh(sy_cache *cache, size_t *idle, size_t *discarded) {
     sy_lock_release(&cache->lock);
 }
 
-void sy_get_stats(sy_stats *stats) {
+static void fill_stats(const void *process, void *stats_) {
+    (void)process;
+    sy_stats *stats = stats_;
     *stats = (sy_stats){0};
     sy_client *client;
     for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
@@ -153,6 +157,11 @@ void sy_get_stats(sy_stats *stats) {
     stats->memory_limit = limit == SIZE_MAX ? 0 : limit;
     uint32_t cpus = atomic_load_explicit(&sy_facts_now.cpus, memory_order_relaxed);
     stats->cpus = cpus ? cpus : atomic_load_explicit(&sy_facts_now.affinity, memory_order_relaxed);
+}
+
+int sy_get_stats_sized(sy_stats *stats, size_t size) {
+    static const sy_sized sized = SY_SIZED(sy_stats, limits_hit, fill_stats);
+    return sy_sized_fill(&sized, &sy_quota_process, stats, size);
 }
 
 /* Counts slots that are free by the bitmap, but taken, live or being freed by the record. The lock
@@ -206,7 +215,7 @@ bool sy_cache_take_account(const sy_client *client, sy_cache_account *account) {
     return sy_cache_get_stats(cache, &account->stats) == 0;
 }
 
-int sy_each_cache(int (*visit)(void *arg, const sy_cache_account *account), void *arg) {
+int sy_cache_each(int (*visit)(void *arg, const sy_cache_account *account), void *arg) {
     sy_client *client;
     int result = 0;
     if (!visit) {
@@ -219,7 +228,7 @@ int sy_each_cache(int (*visit)(void *arg, const sy_cache_account *account), void
         bool known = sy_cache_take_account(client, &account);
         sy_client_unpin(client);
         if (!known) continue;
-        SY_CALLBACK(call, .function = "visitor of sy_each_cache", .may_unwind = true);
+        SY_CALLBACK(call, .function = "visitor of sy_cache_each", .may_unwind = true);
         result = visit(arg, &account);
         call.returned = true;
     }

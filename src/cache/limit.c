@@ -279,6 +279,18 @@ int sy_set_limit(const sy_limit *limit) {
     return 0;
 }
 
+int sy_get_limit(sy_limit *limit) {
+    if (!limit) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (sy_start() != 0) return -1;
+    bool locked = sy_start_lock();
+    *limit = sy_quota_limit(&sy_quota_process);
+    if (locked) sy_start_unlock();
+    return 0;
+}
+
 size_t sy_limit_used(void) {
     return atomic_load_explicit(&sy_quota_process.used, memory_order_relaxed);
 }

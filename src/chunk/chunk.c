@@ -946,7 +946,7 @@ static int list_again(void *arg, unsigned what, uintptr_t start, size_t size) {
 void sy_chunk_recover(sy_memory *memory) {
     if (memory->torn) {
         empty_lists(memory);
-        (void)sy_vmem_walk(memory->arena, SY_VMEM_ALLOCATED, list_again, memory);
+        (void)sy_vmem_each(memory->arena, SY_VMEM_ALLOCATED, list_again, memory);
     }
     sy_lock_acquire(&memory->lock);
     memory->whole_trims = 0;
@@ -1027,7 +1027,7 @@ static int visit_segment(void *arg, unsigned what, uintptr_t start, size_t size)
 
 void sy_run_each(sy_memory *memory, void (*visit)(sy_slab *run, void *arg), void *arg) {
     sy_run_visitor visitor = {visit, arg};
-    (void)sy_vmem_walk(memory->arena, SY_VMEM_ALLOCATED, visit_segment, &visitor);
+    (void)sy_vmem_each(memory->arena, SY_VMEM_ALLOCATED, visit_segment, &visitor);
 }
 
 void sy_chunk_count_of(const sy_memory *memory_, sy_chunk_stats *stats) {

@@ -7,6 +7,7 @@
 
 #include "base/bits.h"
 #include "base/fork.h"
+#include "base/sized.h"
 #include "chunk/address.h"
 #include "chunk/chunk.h"
 #include "chunk/headers.h"
@@ -243,13 +244,10 @@ void sy_memory_each(void (*visit)(sy_memory *memory, void *arg), void *arg) {
     sy_lock_release(&list_lock);
 }
 
-int sy_memory_get_stats(const sy_memory *memory, sy_memory_stats *stats) {
-    if (!stats) {
-        errno = EINVAL;
-        return -1;
-    }
+static void fill_stats(const void *memory, void *stats_) {
+    sy_memory_stats *stats = stats_;
     sy_chunk_stats chunks = {0};
-    sy_chunk_count_of(memory ? memory : &sy_memory_main, &chunks);
+    sy_chunk_count_of(memory, &chunks);
     *stats = (sy_memory_stats){
         .chunks = chunks.chunks,
         .mapped = chunks.chunks * SY_CHUNK_BYTES + chunks.large_bytes + chunks.large_kept,
@@ -258,7 +256,11 @@ int sy_memory_get_stats(const sy_memory *memory, sy_memory_stats *stats) {
         .headers = chunks.chunks * SY_UNIT_BYTES,
     };
     stats->used = stats->mapped - stats->free - stats->headers;
-    return 0;
+}
+
+int sy_memory_get_stats_sized(const sy_memory *memory, sy_memory_stats *stats, size_t size) {
+    static const sy_sized sized = SY_SIZED(sy_memory_stats, headers, fill_stats);
+    return sy_sized_fill(&sized, memory ? memory : &sy_memory_main, stats, size);
 }
 
 /* ---- fork: all locks of one rank, then those of the next ---- */

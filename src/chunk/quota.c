@@ -33,6 +33,15 @@ void sy_quota_set(sy_quota *quota, const sy_limit *limit) {
     sy_quota_note(quota);
 }
 
+static size_t or_none(size_t bytes) { return bytes == SIZE_MAX ? 0 : bytes; }
+
+sy_limit sy_quota_limit(const sy_quota *quota) {
+    return (sy_limit){.hard = or_none(atomic_load_explicit(&quota->hard, memory_order_relaxed)),
+                      .soft = or_none(atomic_load_explicit(&quota->soft, memory_order_relaxed)),
+                      .callback = quota->callback,
+                      .arg = quota->arg};
+}
+
 /* ---- the account ---- */
 
 /* Whether this process is the child of a fork and has found less than an account had. If the fork

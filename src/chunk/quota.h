@@ -44,6 +44,9 @@ bool sy_limit_valid(const sy_limit *limit);
  * knows the quota yet. */
 void sy_quota_set(sy_quota *quota, const sy_limit *limit);
 
+/* The limit that was set last. The same locks. */
+sy_limit sy_quota_limit(const sy_quota *quota);
+
 /* Charges `bytes` to the quota (NULL: to none) and its parents. Returns NULL, or the quota that
  * refused; then nothing is charged. */
 sy_quota *sy_quota_charge(sy_quota *quota, size_t bytes);

@@ -4,7 +4,7 @@
  *
  * A function of the program can be left in three ways: it returns; it is unwound, by a C++
  * exception or by the end of its thread (pthread_exit, pthread_cancel); or longjmp jumps over it
- * and its callers. Only a constructor, and a visitor of sy_handle_each or sy_each_cache, may be
+ * and its callers. Only a constructor, and a visitor of sy_handle_each or sy_cache_each, may be
  * unwound: their callers restore their state in cleanups.
  * Any other function that is left without a return would leave wrong counts or lost memory behind.
  * So this is reported, and the process ends: after unwinding at once, after longjmp at a later slow

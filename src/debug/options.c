@@ -782,10 +782,10 @@ int sy_get_option(const char *name, char *value, size_t room) {
     return (int)text.length;
 }
 
-int sy_each_option(int (*visit)(void *arg, const sy_option *option), void *arg) {
+int sy_option_each(int (*visit)(void *arg, const sy_option *option), void *arg) {
     int result = 0;
     sy_options_load();
-    SY_CALLBACK(call, .function = "visitor of sy_each_option");
+    SY_CALLBACK(call, .function = "visitor of sy_option_each");
     for (unsigned i = 0; i < OPTIONS && result == 0; i++) {
         sy_option says = describe(i);
         result = visit(arg, &says);

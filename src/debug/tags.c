@@ -107,12 +107,12 @@ static sy_tag_stats stats_of(sy_tag tag) {
     return stats;
 }
 
-int sy_each_tag(int (*visit)(void *arg, const sy_tag_stats *stats), void *arg) {
+int sy_tag_each(int (*visit)(void *arg, const sy_tag_stats *stats), void *arg) {
     sy_tag end = atomic_load_explicit(&count, memory_order_acquire);
     int result = 0;
     for (sy_tag tag = 0; tag < end && result == 0; tag++) {
         sy_tag_stats stats = stats_of(tag);
-        SY_CALLBACK(call, .function = "visitor of sy_each_tag");
+        SY_CALLBACK(call, .function = "visitor of sy_tag_each");
         result = visit(arg, &stats);
         call.returned = true;
     }

@@ -197,19 +197,28 @@ static void *alloc_in_class(unsigned class_number, size_t size, size_t align) {
 
 void *(sy_malloc)(size_t size) { return alloc(size); }
 
-void *sy_calloc(size_t count, size_t size) {
-    size_t bytes;
-    if (__builtin_mul_overflow(count, size, &bytes)) {
-        sy_limit_refuse(SY_REFUSAL_SYSTEM);
-        errno = ENOMEM;
-        return NULL;
-    }
+/* Multiplies. False with ENOMEM, as for a size that no object can have: the product overflows. */
+static inline bool multiply(size_t count, size_t size, size_t *bytes) {
+    if (SY_LIKELY(!__builtin_mul_overflow(count, size, bytes))) return true;
+    sy_limit_refuse(SY_REFUSAL_SYSTEM);
+    errno = ENOMEM;
+    return false;
+}
+
+static inline void *alloc_zeroed(size_t bytes) {
     bool clean = false;
     void *object =
         bytes > SY_CLASS_SIZE_MAX ? span_alloc(bytes, SY_UNIT_BYTES, 0, &clean) : alloc(bytes);
     if (object && !clean) memset(object, 0, bytes);
     return object;
 }
+
+void *sy_calloc(size_t count, size_t size) {
+    size_t bytes;
+    return multiply(count, size, &bytes) ? alloc_zeroed(bytes) : NULL;
+}
+
+void *sy_zalloc(size_t size) { return alloc_zeroed(size); }
 
 /* Whether any object of this size has the alignment. */
 static bool is_aligned_anyway(size_t align, size_t size) {
@@ -234,6 +243,22 @@ void *sy_aligned_alloc(size_t align, size_t size) {
     unsigned class_number = aligned_class(align, size);
     if (class_number) return alloc_in_class(class_number, size, align);
     return span_to_write(size ? size : 1, align);
+}
+
+void *sy_aligned_calloc(size_t align, size_t count, size_t size) {
+    size_t bytes;
+    if (!sy_is_power_of_two(align)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if (!multiply(count, size, &bytes)) return NULL;
+    if (is_aligned_anyway(align, bytes)) return alloc_zeroed(bytes);
+    unsigned class_number = aligned_class(align, bytes);
+    bool clean = false;
+    void *object = class_number ? alloc_in_class(class_number, bytes, align)
+                                : span_alloc(bytes ? bytes : 1, align, 0, &clean);
+    if (object && !clean) memset(object, 0, bytes);
+    return object;
 }
 
 /* ---- free ---- */
@@ -512,20 +537,29 @@ static bool move_content(const void *from, void *to, size_t bytes) {
     return true;
 }
 
+/* Whether an object of a mixed unit begins here whose class is that of the new size. */
+static bool fits_in_mixed(const void *object, size_t size) {
+    bool mixed = sy_class_at((uintptr_t)object) == SY_CLASS_MIXED && size <= SY_CLASS_SIZE_MAX;
+    return mixed && sy_class_has(sy_class_in_mixed(object), size);
+}
+
+/* Raises the fault of resizing what is no object. */
+static void raise_no_object(void *object) {
+    if (sy_class_at((uintptr_t)object) == SY_CLASS_MIXED)
+        raise_fault(sy_mixed_fault((uintptr_t)object), object, NULL);
+    else if (checking(object) || sy_slab_at((uintptr_t)object))
+        sy_free(object); /* raises the fault */
+    else
+        raise_fault(SY_FAULT_FOREIGN_POINTER, object, NULL);
+}
+
 /* Objects that are spans, become spans, are checked or guarded, or are none. */
 static SY_COLD void *sy_realloc_slow(void *object, size_t size) {
     sy_cpu_keep_frame();
     size_t have;
-    unsigned found = sy_class_at((uintptr_t)object);
-    bool mixed = found == SY_CLASS_MIXED && size <= SY_CLASS_SIZE_MAX;
-    if (mixed && sy_class_has(sy_class_in_mixed(object), size)) return object;
+    if (fits_in_mixed(object, size)) return object;
     if (!find_object(object, &have)) {
-        if (found == SY_CLASS_MIXED)
-            raise_fault(sy_mixed_fault((uintptr_t)object), object, NULL);
-        else if (checking(object) || sy_slab_at((uintptr_t)object))
-            sy_free(object); /* raises the fault */
-        else
-            raise_fault(SY_FAULT_FOREIGN_POINTER, object, NULL);
+        raise_no_object(object);
         errno = EINVAL;
         return NULL;
     }
@@ -558,4 +592,38 @@ void *sy_realloc(void *object, size_t size) {
         return sy_realloc_slow(object, size);
     if (sy_class_has(class_number, size)) return object;
     return move_to_class(object, class_number, size);
+}
+
+void *sy_reallocarray(void *object, size_t count, size_t size) {
+    size_t bytes;
+    return multiply(count, size, &bytes) ? sy_realloc(object, bytes) : NULL;
+}
+
+/* The same objects as in sy_realloc_slow. A checked object has exactly the size that was asked for,
+ * and patterns behind it. Its class can be one of larger objects, if it is aligned. */
+static SY_COLD bool sy_expand_slow(void *object, size_t size) {
+    sy_cpu_keep_frame();
+    size_t have;
+    unsigned class_number = sy_class_at((uintptr_t)object);
+    if (fits_in_mixed(object, size)) return true;
+    if (!find_object(object, &have)) {
+        raise_no_object(object);
+        return false;
+    }
+    if (checking(object))
+        return size == have && (!class_number || sy_class_has(class_number, size));
+    sy_slab *span = span_of(object);
+    return span && span_fits(span, size);
+}
+
+/* In place by the same rules as sy_realloc. */
+bool sy_expand(void *object, size_t size) {
+    if (!object) return false;
+    unsigned class_number = sy_class_at((uintptr_t)object);
+    if (is_plain_class(class_number))
+        return size <= SY_CLASS_SIZE_MAX && sy_class_has(class_number, size);
+    int error = errno;
+    bool done = sy_expand_slow(object, size);
+    errno = error;
+    return done;
 }

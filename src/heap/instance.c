@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "base/text.h"
 #include "cache/directory.h"
 #include "cache/guarded.h"
@@ -220,9 +221,14 @@ void *sy_heap_alloc(sy_heap *heap, size_t size) {
     return sy_cache_alloc_sized(cache, size, SY_MALLOC_ALIGN);
 }
 
-void *sy_heap_calloc(sy_heap *heap, size_t count, size_t size) {
+/* `count` times `size`; if this overflows, more than any object can have. */
+static size_t product(size_t count, size_t size) {
     size_t bytes;
-    if (__builtin_mul_overflow(count, size, &bytes)) bytes = SIZE_MAX;
+    return __builtin_mul_overflow(count, size, &bytes) ? SIZE_MAX : bytes;
+}
+
+void *sy_heap_calloc(sy_heap *heap, size_t count, size_t size) {
+    size_t bytes = product(count, size);
     void *object = sy_heap_alloc(heap, bytes);
     return object ? memset(object, 0, bytes) : NULL;
 }
@@ -236,6 +242,12 @@ void *sy_heap_aligned_alloc(sy_heap *heap, size_t align, size_t size) {
     sy_cache *cache =
         bytes <= SIZE_MOST ? cache_of_class(heap, class_for_aligned(bytes, align)) : too_large();
     return cache ? sy_cache_alloc_sized(cache, size, align) : NULL;
+}
+
+void *sy_heap_aligned_calloc(sy_heap *heap, size_t align, size_t count, size_t size) {
+    size_t bytes = product(count, size);
+    void *object = sy_heap_aligned_alloc(heap, align, bytes);
+    return object ? memset(object, 0, bytes) : NULL;
 }
 
 /* ---- free ---- */
@@ -367,17 +379,14 @@ size_t sy_heap_trim(sy_heap *heap) {
     return bytes;
 }
 
-static size_t or_none(size_t bytes) { return bytes == SIZE_MAX ? 0 : bytes; }
-
-int sy_heap_get_stats(const sy_heap *heap, sy_heap_stats *stats) {
-    if (!heap || !stats) {
-        errno = EINVAL;
-        return -1;
-    }
+static void fill_stats(const void *heap_, void *stats_) {
+    const sy_heap *heap = heap_;
+    sy_heap_stats *stats = stats_;
+    sy_limit limit = sy_quota_limit(&heap->quota); /* it does not change */
     *stats = (sy_heap_stats){
         .used = atomic_load_explicit(&heap->quota.used, memory_order_relaxed),
-        .limit = or_none(atomic_load_explicit(&heap->quota.hard, memory_order_relaxed)),
-        .soft = or_none(atomic_load_explicit(&heap->quota.soft, memory_order_relaxed)),
+        .limit = limit.hard,
+        .soft = limit.soft,
         .limits_hit = atomic_load_explicit(&heap->quota.hits, memory_order_relaxed),
     };
     memcpy(stats->name, heap->name, sizeof stats->name);
@@ -389,5 +398,9 @@ int sy_heap_get_stats(const sy_heap *heap, sy_heap_stats *stats) {
         stats->objects += objects;
         stats->live_bytes += objects * cache->size;
     }
-    return 0;
+}
+
+int sy_heap_get_stats_sized(const sy_heap *heap, sy_heap_stats *stats, size_t size) {
+    static const sy_sized sized = SY_SIZED(sy_heap_stats, limits_hit, fill_stats);
+    return sy_sized_fill(&sized, heap, stats, size);
 }

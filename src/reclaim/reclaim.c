@@ -20,6 +20,7 @@
 #include "magazine/turn.h"
 #include "os/facts.h"
 #include "os/os.h"
+#include "os/start.h"
 #include "reclaim/pace.h"
 #include "reclaim/slack.h"
 
@@ -391,6 +392,14 @@ void sy_set_decay(uint64_t milliseconds) {
     atomic_store_explicit(&decay, milliseconds * 1000000, memory_order_relaxed);
     atomic_store_explicit(&stretch, 0, memory_order_relaxed);
     atomic_store_explicit(&next_pass, 0, memory_order_relaxed);
+}
+
+/* The start applies the options. If it fails there are none. */
+uint64_t sy_get_decay(void) {
+    int error = errno;
+    (void)sy_start();
+    errno = error;
+    return atomic_load_explicit(&decay, memory_order_relaxed) / 1000000;
 }
 
 /* Whether the time `when` is past. *next: the time of the next; one interval from now if it is

@@ -3,6 +3,7 @@
  */
 #include "reclaim/slack.h"
 
+#include <errno.h>
 #include <slabyard/reclaim.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -15,6 +16,7 @@
 #include "magazine/client.h"
 #include "magazine/turn.h"
 #include "os/os.h"
+#include "os/start.h"
 
 enum {
     SPARE = 4 << 20,      /* held in any case: slabs of many classes, with an object each */
@@ -40,6 +42,14 @@ void sy_set_slack(size_t percent) {
     atomic_store_explicit(&sy_turn_span, percent ? ROOM_LEAST : SIZE_MAX, memory_order_relaxed);
     atomic_store_explicit(&sy_slack_percent, percent, memory_order_relaxed);
     atomic_store_explicit(&look_at, 0, memory_order_relaxed);
+}
+
+/* As sy_get_decay. */
+size_t sy_get_slack(void) {
+    int error = errno;
+    (void)sy_start();
+    errno = error;
+    return atomic_load_explicit(&sy_slack_percent, memory_order_relaxed);
 }
 
 /* Adds up the caches over the system's memory. */

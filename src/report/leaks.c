@@ -281,14 +281,14 @@ static int visit_each(void *visitor_, const sy_groups *groups, uint64_t now) {
     int result = 0;
     for (size_t i = 0; i < groups->count && result == 0; i++) {
         sy_leak leak = leak_of(&groups->group[i], now);
-        SY_CALLBACK(call, .function = "visitor of sy_each_leak");
+        SY_CALLBACK(call, .function = "visitor of sy_leak_each");
         result = visitor->visit(visitor->arg, &leak);
         call.returned = true;
     }
     return result;
 }
 
-int sy_each_leak(sy_cache *cache, unsigned flags, int (*visit)(void *arg, const sy_leak *leak),
+int sy_leak_each(sy_cache *cache, unsigned flags, int (*visit)(void *arg, const sy_leak *leak),
                  void *arg) {
     sy_visitor visitor = {visit, arg};
     return find_leaks(cache, flags, visit_each, &visitor);

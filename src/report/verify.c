@@ -87,7 +87,7 @@ size_t sy_verify(void) {
     note(&verdict, "heap", "mixed units", sy_mixed_verify());
     verdict.wrong += sy_checked_pools_verify();
     sy_memory_each(verify_memory, &verdict);
-    sy_vmem_each(verify_arena, &verdict);
+    sy_vmem_each_arena(verify_arena, &verdict);
     note(&verdict, "store", "magazines", sy_store_verify());
     note(&verdict, "guards", "objects", sy_guard_verify());
     if (verdict.lines && sy_report_begin()) {

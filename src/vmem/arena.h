@@ -273,7 +273,7 @@ int sy_vmem_split(sy_vmem *arena, uintptr_t value, size_t first);
 /* Raises the fault of freeing `size` at the value, where a segment of `found_size` (0: none) is. */
 void sy_vmem_fault(const sy_vmem *arena, uintptr_t value, size_t size, size_t found_size);
 /* Calls `visit` for each arena, with the list's lock held. */
-void sy_vmem_each(void (*visit)(sy_vmem *arena, void *arg), void *arg);
+void sy_vmem_each_arena(void (*visit)(sy_vmem *arena, void *arg), void *arg);
 extern SY_HIDDEN const sy_part sy_arenas_part;
 
 /* ---- recover.c ---- */

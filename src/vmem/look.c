@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/bits.h"
+#include "base/sized.h"
 #include "debug/callback.h"
 #include "os/os.h"
 #include "os/pages.h"
@@ -67,11 +68,8 @@ size_t sy_vmem_size(const sy_vmem *arena_, unsigned what) {
     return units;
 }
 
-int sy_vmem_get_stats(const sy_vmem *arena_, sy_vmem_stats *stats) {
-    if (!arena_ || !stats) {
-        errno = EINVAL;
-        return -1;
-    }
+static void fill_stats(const void *arena_, void *stats_) {
+    sy_vmem_stats *stats = stats_;
     size_t held;
     sy_vmem *arena = lock_with_held(arena_, &held);
     size_t allocated = arena->total - arena->free;
@@ -104,7 +102,11 @@ int sy_vmem_get_stats(const sy_vmem *arena_, sy_vmem_stats *stats) {
         break;
     }
     sy_lock_release(&arena->lock);
-    return 0;
+}
+
+int sy_vmem_get_stats_sized(const sy_vmem *arena, sy_vmem_stats *stats, size_t size) {
+    static const sy_sized sized = SY_SIZED(sy_vmem_stats, bytes, fill_stats);
+    return sy_sized_fill(&sized, arena, stats, size);
 }
 
 /* ---- walk ---- */
@@ -147,7 +149,7 @@ static sy_view *take_views(size_t views, size_t *bytes) {
     return sy_pages_take(*bytes, sy_os_page_size(), "slabyard arena walk");
 }
 
-int sy_vmem_walk(const sy_vmem *arena, unsigned what, sy_vmem_visit visit, void *arg) {
+int sy_vmem_each(const sy_vmem *arena, unsigned what, sy_vmem_visit visit, void *arg) {
     if (!what || what & ~EVERYTHING) {
         errno = EINVAL;
         return -1;
@@ -162,7 +164,7 @@ int sy_vmem_walk(const sy_vmem *arena, unsigned what, sy_vmem_visit visit, void 
         }
         size_t count = copy_views(arena, what, views, room);
         int result = 0;
-        SY_CALLBACK(call, .function = "visitor of sy_vmem_walk");
+        SY_CALLBACK(call, .function = "visitor of sy_vmem_each");
         if (count <= room)
             for (size_t i = 0; i < count && result == 0; i++)
                 result = visit(arg, views[i].what, views[i].start, views[i].size);

@@ -426,7 +426,7 @@ int sy_vmem_split(sy_vmem *arena, uintptr_t value, size_t first) {
 
 /* ---- fork ---- */
 
-void sy_vmem_each(void (*visit)(sy_vmem *arena, void *arg), void *arg) {
+void sy_vmem_each_arena(void (*visit)(sy_vmem *arena, void *arg), void *arg) {
     sy_lock_acquire(&list_lock);
     for (sy_vmem *arena = arenas; arena; arena = arena->next) visit(arena, arg);
     sy_lock_release(&list_lock);

@@ -60,7 +60,7 @@ size_t caches() {
         if (account->kind == SY_CACHE_OF_PROGRAM) ++*static_cast<size_t *>(counted);
         return 0;
     };
-    EXPECT(sy_each_cache(visit, &count) == 0);
+    EXPECT(sy_cache_each(visit, &count) == 0);
     return count;
 }
 
@@ -554,15 +554,15 @@ void each_cache() {
     sy_cache_config config{};
     config.size = 64;
     sy_cache_create(&config);
-    sy_each_cache([](void *, const sy_cache_account *) { return leave(), 0; }, nullptr);
+    sy_cache_each([](void *, const sy_cache_account *) { return leave(), 0; }, nullptr);
 }
 
 void each_option() {
-    sy_each_option([](void *, const sy_option *) { return leave(), 0; }, nullptr);
+    sy_option_each([](void *, const sy_option *) { return leave(), 0; }, nullptr);
 }
 
 void each_tag() {
-    sy_each_tag([](void *, const sy_tag_stats *) { return leave(), 0; }, nullptr);
+    sy_tag_each([](void *, const sy_tag_stats *) { return leave(), 0; }, nullptr);
 }
 
 void each_leak() {
@@ -571,7 +571,7 @@ void each_leak() {
     config.flags = SY_AUDIT;
     sy_cache *cache = sy_cache_create(&config);
     sy_cache_alloc(cache);
-    sy_each_leak(
+    sy_leak_each(
         cache, 0, [](void *, const sy_leak *) { return leave(), 0; }, nullptr);
 }
 
@@ -586,7 +586,7 @@ void walk() {
     sy_vmem *arena = sy_vmem_create(&config);
     sy_vmem_add(arena, 1, 100);
     sy_vmem_alloc(arena, 10, SY_VMEM_INSTANT, &value);
-    sy_vmem_walk(
+    sy_vmem_each(
         arena, SY_VMEM_ALLOCATED, [](void *, unsigned, uintptr_t, size_t) { return leave(), 0; },
         nullptr);
 }
@@ -608,12 +608,12 @@ const left all_left[] = {
     {import, "the import function of arena \"left\"", false},
     {release, "the release function of arena \"left\"", false},
     {each_handle, "the visitor of sy_handle_each", true},
-    {each_cache, "the visitor of sy_each_cache", true},
-    {each_option, "the visitor of sy_each_option", false},
-    {each_tag, "the visitor of sy_each_tag", false},
-    {each_leak, "the visitor of sy_each_leak", false},
+    {each_cache, "the visitor of sy_cache_each", true},
+    {each_option, "the visitor of sy_option_each", false},
+    {each_tag, "the visitor of sy_tag_each", false},
+    {each_leak, "the visitor of sy_leak_each", false},
     {each_epoch, "the visitor of sy_epoch_each", false},
-    {walk, "the visitor of sy_vmem_walk", false},
+    {walk, "the visitor of sy_vmem_each", false},
 };
 
 /* Uses more stack, so that the frames of later calls lie higher. */

@@ -159,7 +159,9 @@ static void resize(fuzz_input *input, size_t which) {
     if (live_count == 0 || !has_room(size)) return;
     live *it = &all[which % live_count];
     expect_marked(it);
-    unsigned char *object = sy_realloc(it->object, size);
+    bool stays = which % 2 && sy_expand(it->object, size);
+    if (!stays) expect_marked(it);
+    unsigned char *object = stays ? it->object : sy_realloc(it->object, size);
     if (!object) {
         fuzz_expect(errno == ENOMEM, "what fails is said");
         fuzz_expect(sy_fake_failures(SY_FAKE_ANY) > 0, "there was a reason to fail");
@@ -220,6 +222,8 @@ static void free_wrong(uint8_t sort, size_t which) {
     fuzz_expect(sy_usable_size(pointer) == 0, "it has no size here");
     errno = 0;
     fuzz_expect(!sy_realloc(pointer, 100) && errno == EINVAL, "nor can it be resized");
+    faults = 0;
+    fuzz_expect(!sy_expand(pointer, 100) && faults == 1, "nor in place");
     if (sort == OF_A_CACHE) sy_cache_free(cache, pointer);
 }
 

@@ -159,7 +159,7 @@ static void say_what_is_known(fuzz_input *input) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_input input = {data, size};
-    if (!count) sy_each_option(note_name, NULL);
+    if (!count) sy_option_each(note_name, NULL);
     while (input.size > 0)
         if (fuzz_byte(&input) % 2)
             say_anything(&input);

@@ -343,8 +343,8 @@ static void follow_source(void) {
     size_t count = 0;
     for (size_t i = model.span_count; i-- > 0;)
         if (model.spans[i].imported) remove_span(i);
-    fuzz_expect(!sy_vmem_walk(model.arena, SY_VMEM_SPANS, note_imported, &count), "a walk");
-    fuzz_expect(!sy_vmem_walk(model.source, SY_VMEM_ALLOCATED, expect_imported, &count), "a walk");
+    fuzz_expect(!sy_vmem_each(model.arena, SY_VMEM_SPANS, note_imported, &count), "a walk");
+    fuzz_expect(!sy_vmem_each(model.source, SY_VMEM_ALLOCATED, expect_imported, &count), "a walk");
     fuzz_expect(count == 0, "what was imported is allocated in the source");
 }
 
@@ -678,7 +678,7 @@ static void compare_walk(void) {
     foresee_walk(what);
     size_t stop = below(4) ? 0 : 1 + below(expected_count + 1);
     begin(NULL);
-    int result = sy_vmem_walk(model.arena, what, compare_entry, &stop);
+    int result = sy_vmem_each(model.arena, what, compare_entry, &stop);
     if (result == -1) {
         fuzz_expect(errno == ENOMEM && system_failed() && walked == 0, "a walk fails for memory");
     } else if (stop && stop <= expected_count) {

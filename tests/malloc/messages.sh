@@ -2,7 +2,7 @@
 # Tests where the drop-in malloc writes its messages: to the file that is stderr at the start, also
 # if the program closes it before it exits, and never into a file of the program that has got the
 # number 2. Also tests that the options `help` and `stats` act in a program that never allocates,
-# and that `help` and sy_each_option give the defaults of this library.
+# and that `help` and sy_option_each give the defaults of this library.
 # Needs a C compiler.
 # Usage: tests/malloc/messages.sh LIBRARY
 set -euo pipefail
@@ -70,7 +70,7 @@ said=$(SLABYARD=stats under true 2>&1)
 says 'memory of process' true
 echo "ok options without an allocation"
 
-# sy_each_option knows the defaults of this library, too: no option is set here.
+# sy_option_each knows the defaults of this library, too: no option is set here.
 cat >"$work/defaults.c" <<'END'
 #include <slabyard/options.h>
 #include <string.h>
@@ -82,10 +82,10 @@ static int differs(void *arg, const sy_option *option) {
     return strcmp(value, option->initial) != 0;
 }
 
-int main(void) { return sy_each_option(differs, NULL); }
+int main(void) { return sy_option_each(differs, NULL); }
 END
 cc -I"$root/include" "$work/defaults.c" "$library" -Wl,-rpath,"$(dirname "$library")" -o "$work/defaults"
-"$work/defaults" || fail "sy_each_option gives other defaults than the library has"
+"$work/defaults" || fail "sy_option_each gives other defaults than the library has"
 echo "ok defaults"
 
 # At exit. The tools of coreutils close stderr in a function that runs at exit.

@@ -248,7 +248,7 @@ static void look(sy_vmem *arena) {
     static const unsigned all = SY_VMEM_SPANS | SY_VMEM_ALLOCATED | SY_VMEM_FREE;
     sy_vmem_stats stats;
     view seen = {0};
-    stress_expect(sy_vmem_walk(arena, all, look_at, &seen) == 0, "a walk ends");
+    stress_expect(sy_vmem_each(arena, all, look_at, &seen) == 0, "a walk ends");
     stress_expect(seen.end == seen.span_end && seen.units <= UNITS, "and has seen all");
     stress_expect(!has_own || seen.units == UNITS, "nothing of an arena's own goes away");
     stress_expect(sy_vmem_get_stats(arena, &stats) == 0, "an arena has statistics");

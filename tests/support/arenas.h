@@ -148,7 +148,7 @@ static inline int note(void *arg, unsigned what, uintptr_t start, size_t size) {
 
 static inline void shows(const sy_vmem *arena, unsigned what, const entry *entries, size_t count) {
     view seen = {.count = 0};
-    assert_int_equal(sy_vmem_walk(arena, what, note, &seen), 0);
+    assert_int_equal(sy_vmem_each(arena, what, note, &seen), 0);
     assert_int_equal(seen.count, count);
     for (size_t i = 0; i < count; i++) {
         assert_int_equal(seen.entries[i].what, entries[i].what);

@@ -1,5 +1,5 @@
 /*
- * test_account.c: sy_each_cache visits each cache with its kind; sy_print_stats prints the caches
+ * test_account.c: sy_cache_each visits each cache with its kind; sy_print_stats prints the caches
  * as text; failures of both.
  */
 #define _GNU_SOURCE
@@ -80,7 +80,7 @@ static void the_option_help_lists_all_options_and_the_program_goes_on(void **sta
     char *help = strdup(said_with_options("tools=off,help"));
     assert_non_null(strstr(help, "\n  redzone=BYTES, 16 to 64K, or off  (default: off; name "
                                  "alone: 64)\n      This many bytes"));
-    assert_int_equal(sy_each_option(is_in_help, help), 0);
+    assert_int_equal(sy_option_each(is_in_help, help), 0);
     free(help);
 }
 
@@ -104,13 +104,13 @@ static int note(void *seen_, const sy_cache_account *account) {
 
 static void expect(const char *name, sy_cache_kind kind, size_t in_use) {
     seen of = {.name = name};
-    must(sy_each_cache(note, &of) == 0);
+    must(sy_cache_each(note, &of) == 0);
     must(of.times == 1 && of.kind == kind && of.in_use == in_use);
 }
 
 static bool is_there(const char *name) {
     seen of = {.name = name};
-    must(sy_each_cache(note, &of) == 0);
+    must(sy_cache_each(note, &of) == 0);
     return of.times > 0;
 }
 
@@ -140,10 +140,10 @@ static void a_visitor_ends_it(void **state) {
     (void)state;
     int times = 0;
     sy_cache *cache = sy_cache_create(&(sy_cache_config){.size = 72});
-    assert_int_equal(sy_each_cache(stop_at_once, &times), 41);
+    assert_int_equal(sy_cache_each(stop_at_once, &times), 41);
     assert_int_equal(times, 1);
     errno = 0;
-    assert_int_equal(sy_each_cache(NULL, NULL), -1);
+    assert_int_equal(sy_cache_each(NULL, NULL), -1);
     assert_int_equal(errno, EINVAL);
     sy_cache_destroy(cache);
 }
@@ -158,7 +158,7 @@ static int destroy_it(void *cache, const sy_cache_account *account) {
 static void a_visitor_may_destroy_the_cache(void **state) {
     (void)state;
     sy_cache *cache = sy_cache_create(&(sy_cache_config){.name = "short life", .size = 72});
-    assert_int_equal(sy_each_cache(destroy_it, &cache), 0);
+    assert_int_equal(sy_cache_each(destroy_it, &cache), 0);
     assert_null(cache);
     assert_false(is_there("short life"));
 }
@@ -188,7 +188,7 @@ static void caches_may_come_and_go_meanwhile(void **state) {
     int fd = memfd_create("account", 0);
     for (int i = 0; i < 2; i++)
         must(pthread_create(&threads[i], NULL, create_and_destroy, NULL) == 0);
-    for (int i = 0; i < 2000; i++) must(sy_each_cache(look, NULL) == 0);
+    for (int i = 0; i < 2000; i++) must(sy_cache_each(look, NULL) == 0);
     for (int i = 0; i < 50; i++) must(sy_print_stats(fd) == 0);
     over = true;
     for (int i = 0; i < 2; i++) must(pthread_join(threads[i], NULL) == 0);

@@ -82,7 +82,7 @@ static int add(void *arg, const sy_leak *leak) {
 static sum leaks_of(sy_cache *cache, unsigned flags) {
     sum all = {0};
     wipe_stack();
-    must(sy_each_leak(cache, flags, add, &all) == 0);
+    must(sy_leak_each(cache, flags, add, &all) == 0);
     return all;
 }
 
@@ -125,7 +125,7 @@ static void groups_are_by_cache_and_stack(void **state) {
     assert_int_equal(of_all.groups, 3);
     assert_int_equal(of_all.objects, 8);
     sum largest = {.stop = 1};
-    assert_int_equal(sy_each_leak(NULL, 0, add, &largest), 9);
+    assert_int_equal(sy_leak_each(NULL, 0, add, &largest), 9);
     assert_int_equal(largest.objects, 5);
     assert_ptr_equal(unhide(largest.example), objects[1]);
     sy_cache_destroy_all(order);
@@ -167,7 +167,7 @@ static void flags_that_are_none_are_refused(void **state) {
     (void)state;
     sum all = {0};
     errno = 0;
-    assert_int_equal(sy_each_leak(NULL, 2, add, &all), -1);
+    assert_int_equal(sy_leak_each(NULL, 2, add, &all), -1);
     assert_int_equal(errno, EINVAL);
 }
 
@@ -256,7 +256,7 @@ static void what_the_caller_holds_is_reachable(void **state) {
     node *object = sy_cache_alloc(cache);
     __asm__ volatile("" : "+r"(object));
     sum all = {0};
-    assert_int_equal(sy_each_leak(cache, SY_LEAKS_UNREACHABLE, add, &all), 0);
+    assert_int_equal(sy_leak_each(cache, SY_LEAKS_UNREACHABLE, add, &all), 0);
     assert_int_equal(all.objects, 0);
     __asm__ volatile("" : "+r"(object));
     sy_cache_free(cache, object);
@@ -312,7 +312,7 @@ static void what_lies_below_the_stack_reaches_nothing(void **state) {
     sy_cache *cache = make("below", SY_AUDIT);
     sum all = {0};
     go_deeper_and_leave(cache);
-    assert_int_equal(sy_each_leak(cache, SY_LEAKS_UNREACHABLE, add, &all), 0);
+    assert_int_equal(sy_leak_each(cache, SY_LEAKS_UNREACHABLE, add, &all), 0);
     assert_in_range(all.objects, ENOUGH, MANY);
     sy_cache_destroy_all(cache);
 }
@@ -645,7 +645,7 @@ static void ages_are_from_before_the_search(void **state) {
     for (int i = 0; i < MANY; i++) here(cache);
     sy_fake_advance_clock(500);
     sy_fake_run_before(SY_FAKE_ASK_COPY, search_takes_a_second);
-    assert_int_equal(sy_each_leak(cache, SY_LEAKS_UNREACHABLE, note_age, &age), 0);
+    assert_int_equal(sy_leak_each(cache, SY_LEAKS_UNREACHABLE, note_age, &age), 0);
     sy_fake_reset();
     assert_int_equal(age, 500);
     sy_cache_destroy_all(cache);
@@ -753,7 +753,7 @@ static uint64_t fail_each(sy_fake_call call, sy_cache *cache, unsigned flags) {
         sum all = {0};
         sy_fake_fail_nth(call, n);
         errno = 0;
-        int result = sy_each_leak(cache, flags, add, &all);
+        int result = sy_leak_each(cache, flags, add, &all);
         sy_fake_reset();
         assert_int_equal(sy_fake_reserved(), before);
         if (result == 0) return n - 1;

@@ -221,6 +221,9 @@ static void sizes_are_known_and_realloc_keeps_an_object_of_its_class(void **stat
     must(sy_usable_size(one.at) == 208);
     must(sy_realloc(one.at, 208) == one.at);
     must(sy_realloc(one.at, 193) == one.at);
+    must(sy_expand(one.at, 208) && sy_expand(one.at, 193));
+    must(!sy_expand(one.at, 209) && !sy_expand(one.at, 192) && !sy_expand(one.at, 200000));
+    check(&(object){one.at, 193, one.pattern});
     unsigned char *more = sy_realloc(one.at, 1000);
     must(more && more != one.at);
     for (size_t i = 0; i < 193; i++) must(more[i] == one.pattern);

@@ -49,7 +49,7 @@ static int set_to_initial(void *arg, const sy_option *option) {
 static int begin(void **state) {
     (void)state;
     sy_fake_reset();
-    return sy_each_option(set_to_initial, NULL);
+    return sy_option_each(set_to_initial, NULL);
 }
 
 /* ---- the table ---- */
@@ -64,7 +64,7 @@ static int expect_initial(void *arg, const sy_option *option) {
 static void every_option_is_as_the_table_says_at_first(void **state) {
     (void)state;
     int count = 0;
-    assert_int_equal(sy_each_option(expect_initial, &count), 0);
+    assert_int_equal(sy_option_each(expect_initial, &count), 0);
     assert_int_equal(count, 36);
 }
 
@@ -83,7 +83,7 @@ static int set_bare(void *arg, const sy_option *option) {
 static void a_name_alone_means_what_the_table_says(void **state) {
     needs(SY_OS_GUARDS | SY_OS_ACCESSES);
     (void)state;
-    sy_each_option(set_bare, NULL);
+    sy_option_each(set_bare, NULL);
 }
 
 static int stop_at_poison(void *arg, const sy_option *option) {
@@ -94,7 +94,7 @@ static int stop_at_poison(void *arg, const sy_option *option) {
 static void the_visit_ends_when_told(void **state) {
     (void)state;
     int count = 0;
-    assert_int_equal(sy_each_option(stop_at_poison, &count), 42);
+    assert_int_equal(sy_option_each(stop_at_poison, &count), 42);
     assert_int_equal(count, 4);
 }
 
@@ -153,7 +153,7 @@ static void the_document_shows_the_table(void **state) {
     (void)state;
     char line[600];
     FILE *file = open_document();
-    sy_each_option(expect_in_document, file);
+    sy_option_each(expect_in_document, file);
     assert_false(next_row(file, line, sizeof line));
     fclose(file);
 }

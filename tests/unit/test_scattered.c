@@ -72,7 +72,7 @@ static int copy_if_named(void *stats, const sy_cache_account *account) {
 static sy_cache_stats stats_of(const char *name) {
     sy_cache_stats all = {.name = ""};
     snprintf(all.name, sizeof all.name, "%s", name);
-    assert_int_equal(sy_each_cache(copy_if_named, &all), 0);
+    assert_int_equal(sy_cache_each(copy_if_named, &all), 0);
     return all;
 }
 

@@ -58,7 +58,7 @@ static void calls_fail_without_their_service(void **state) {
         assert_int_equal(errno, ENOTSUP);
     }
     if (!has_all(SY_OS_COPIES)) {
-        assert_int_equal(sy_each_leak(NULL, SY_LEAKS_UNREACHABLE, visit_leak, NULL), -1);
+        assert_int_equal(sy_leak_each(NULL, SY_LEAKS_UNREACHABLE, visit_leak, NULL), -1);
         assert_int_equal(errno, ENOTSUP);
     }
 }

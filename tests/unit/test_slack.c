@@ -81,7 +81,7 @@ static size_t held(void) {
     sy_stats stats;
     size_t discarded = sy_mixed_count().discarded;
     sy_get_stats(&stats);
-    sy_each_cache(add_discarded, &discarded);
+    sy_cache_each(add_discarded, &discarded);
     return stats.mapped - stats.chunk_headers - stats.units_clean - discarded;
 }
 

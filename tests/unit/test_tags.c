@@ -33,7 +33,7 @@ static int find_stats(void *arg, const sy_tag_stats *stats) {
 
 static sy_tag_stats stats_of(sy_tag tag) {
     sy_tag_stats stats = {.tag = tag};
-    must(sy_each_tag(find_stats, &stats) == 1);
+    must(sy_tag_each(find_stats, &stats) == 1);
     return stats;
 }
 
@@ -98,7 +98,7 @@ static void a_visit_ends_when_it_is_told(void **state) {
     sy_tag_open("visit a");
     sy_tag_open("visit b");
     sy_tag next = 0;
-    assert_int_equal(sy_each_tag(count_and_stop, &next), 42);
+    assert_int_equal(sy_tag_each(count_and_stop, &next), 42);
     assert_int_equal(next, 3);
 }
 

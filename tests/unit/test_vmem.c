@@ -363,7 +363,7 @@ static void a_walk_of_nothing_calls_nobody(void **state) {
     (void)state;
     sy_vmem *arena = make((sy_vmem_config){0});
     view seen = {.count = 0};
-    assert_int_equal(sy_vmem_walk(arena, ALL, note, &seen), 0);
+    assert_int_equal(sy_vmem_each(arena, ALL, note, &seen), 0);
     assert_int_equal(seen.count, 0);
     end(arena);
 }
@@ -375,7 +375,7 @@ static void walk_refuses_what_it_does_not_know(void **state) {
     view seen = {.count = 0};
     for (size_t i = 0; i < 4; i++) {
         errno = 0;
-        assert_int_equal(sy_vmem_walk(arena, unknown[i], note, &seen), -1);
+        assert_int_equal(sy_vmem_each(arena, unknown[i], note, &seen), -1);
         assert_int_equal(errno, EINVAL);
     }
     assert_int_equal(seen.count, 0);
@@ -391,7 +391,7 @@ static void a_visit_ends_the_walk(void **state) {
     (void)state;
     sy_vmem *arena = make_varied();
     view seen = {.count = 0};
-    assert_int_equal(sy_vmem_walk(arena, ALL, stop_at_allocated, &seen), 42);
+    assert_int_equal(sy_vmem_each(arena, ALL, stop_at_allocated, &seen), 42);
     assert_int_equal(seen.count, 5);
     end_varied(arena);
 }
@@ -420,7 +420,7 @@ static void a_walk_shows_what_was_at_one_moment(void **state) {
     (void)state;
     freeing_view it = {.arena = make_plain(50)};
     for (uintptr_t i = 0; i < 5; i++) get_at(it.arena, i * 10, 10);
-    assert_int_equal(sy_vmem_walk(it.arena, SY_VMEM_ALLOCATED, change_all, &it), 0);
+    assert_int_equal(sy_vmem_each(it.arena, SY_VMEM_ALLOCATED, change_all, &it), 0);
     assert_int_equal(it.seen.count, 5);
     for (uintptr_t i = 0; i < 5; i++) assert_int_equal(it.seen.entries[i].start, i * 10);
     assert_int_equal(sy_vmem_size(it.arena, SY_VMEM_FREE), 60);

@@ -161,7 +161,7 @@ static void check_all(bool walked) {
     unsigned seen = 0;
     must(sy_vmem_verify(arena) == 0);
     if (!walked) return;
-    must(sy_vmem_walk(arena, SY_VMEM_ALLOCATED | SY_VMEM_FREE, compare_segment, &seen) == 0);
+    must(sy_vmem_each(arena, SY_VMEM_ALLOCATED | SY_VMEM_FREE, compare_segment, &seen) == 0);
     must(seen == mask_of(0, QUANTA));
 }
 

@@ -211,7 +211,7 @@ static int visit(void *arg, unsigned what, uintptr_t start, size_t size) {
 static void walk(void) {
     size_t counts[SY_VMEM_SPANS + 1] = {0};
     unsigned all = SY_VMEM_SPANS | SY_VMEM_ALLOCATED | SY_VMEM_FREE;
-    if (sy_vmem_walk(arena, all, visit, counts) != 0) {
+    if (sy_vmem_each(arena, all, visit, counts) != 0) {
         must(counts[SY_VMEM_SPANS] == 0);
         has_failed();
         return;

@@ -429,7 +429,7 @@ static void all_constraints_hold_together(void **state) {
         assert_true(value >= 5000 && value + 400 <= 100000);
     }
     view seen = {.count = 0};
-    assert_int_equal(sy_vmem_walk(arena, SY_VMEM_ALLOCATED, note, &seen), 0);
+    assert_int_equal(sy_vmem_each(arena, SY_VMEM_ALLOCATED, note, &seen), 0);
     assert_int_equal(seen.count, 40);
     for (size_t i = 0; i < 40; i++) give(arena, seen.entries[i].start, 400);
     end(arena);

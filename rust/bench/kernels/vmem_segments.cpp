@@ -142,7 +142,7 @@ void arena_gaps(void *state, bench_gaps *gaps) {
         add_gap(static_cast<bench_gaps *>(found), size);
         return 0;
     };
-    if (sy_vmem_walk(static_cast<sy_vmem *>(state), SY_VMEM_FREE, visit, gaps) != 0) {
+    if (sy_vmem_each(static_cast<sy_vmem *>(state), SY_VMEM_FREE, visit, gaps) != 0) {
         std::perror("bench: an arena cannot be walked");
         std::abort();
     }

@@ -91,7 +91,7 @@ extern "C" {
     ///
     /// # Safety
     /// `visit` may be called with `arg`.
-    pub fn sy_each_tag(visit: sy_tag_visit, arg: *mut c_void) -> c_int;
+    pub fn sy_tag_each(visit: sy_tag_visit, arg: *mut c_void) -> c_int;
 
     /// Calls `visit` for the last operations of a cache, the latest first.
     ///
@@ -107,7 +107,7 @@ extern "C" {
     ///
     /// # Safety
     /// `visit` may be called with `arg`.
-    pub fn sy_each_leak(
+    pub fn sy_leak_each(
         cache: *mut sy_cache,
         flags: c_uint,
         visit: sy_leak_visit,

@@ -15,6 +15,12 @@ extern "C" {
     /// None beyond the rules common to all functions.
     pub fn sy_calloc(count: usize, size: usize) -> *mut c_void;
 
+    /// `size` bytes, all zero.
+    ///
+    /// # Safety
+    /// None beyond the rules common to all functions.
+    pub fn sy_zalloc(size: usize) -> *mut c_void;
+
     /// Resizes the object to `size` bytes, and moves it if needed.
     ///
     /// # Safety
@@ -22,11 +28,31 @@ extern "C" {
     /// again.
     pub fn sy_realloc(object: *mut c_void, size: usize) -> *mut c_void;
 
+    /// As [`sy_realloc`], to `count` times `size` bytes; null if the product overflows.
+    ///
+    /// # Safety
+    /// As for [`sy_realloc`].
+    pub fn sy_reallocarray(object: *mut c_void, count: usize, size: usize) -> *mut c_void;
+
+    /// Resizes the object to `size` bytes in place. False: it is as it was.
+    ///
+    /// # Safety
+    /// `object` is null or a live object of the heap. If true is returned, bytes beyond `size` are
+    /// not used again.
+    pub fn sy_expand(object: *mut c_void, size: usize) -> bool;
+
     /// `size` bytes at a multiple of `align`, which is a power of two.
     ///
     /// # Safety
     /// None beyond the rules common to all functions.
     pub fn sy_aligned_alloc(align: usize, size: usize) -> *mut c_void;
+
+    /// `count` times `size` bytes, all zero, at a multiple of `align`, which is a power of two; null
+    /// if the product overflows.
+    ///
+    /// # Safety
+    /// None beyond the rules common to all functions.
+    pub fn sy_aligned_calloc(align: usize, count: usize, size: usize) -> *mut c_void;
 
     /// Frees an object of the heap; null is ignored.
     ///

@@ -21,6 +21,7 @@ mod cache;
 mod checks;
 mod epoch;
 mod fault;
+mod former;
 mod handle;
 #[cfg(test)]
 mod headers;
@@ -37,6 +38,7 @@ pub use cache::*;
 pub use checks::*;
 pub use epoch::*;
 pub use fault::*;
+pub use former::*;
 pub use handle::*;
 pub use heap::*;
 pub use limit::*;
@@ -77,8 +79,25 @@ mod tests {
     fn options_are_listed_until_the_visitor_has_enough() {
         let mut count: c_int = 0;
         // SAFETY: the counter outlives the call.
-        let ended = unsafe { sy_each_option(third, (&raw mut count).cast()) };
+        let ended = unsafe { sy_option_each(third, (&raw mut count).cast()) };
         assert_eq!((ended, count), (1, 3));
+    }
+
+    #[test]
+    fn what_was_set_is_told() {
+        // SAFETY: any thread may call these; the limit has no callback.
+        unsafe {
+            let mut limit: sy_limit = core::mem::zeroed();
+            limit.hard = 1 << 30;
+            assert_eq!(sy_set_limit(&limit), 0);
+            limit.hard = 0;
+            assert_eq!((sy_get_limit(&mut limit), limit.hard), (0, 1 << 30));
+            assert_eq!(sy_set_limit(core::ptr::null()), 0);
+            sy_set_decay(300);
+            sy_set_slack(80);
+            assert_eq!((sy_get_decay(), sy_get_slack()), (300, 80));
+            sy_set_slack(0);
+        }
     }
 
     #[test]
@@ -290,6 +309,12 @@ mod tests {
             assert_eq!(object as usize % 4096, 0);
             sy_free(object);
             assert!(sy_calloc(usize::MAX, 2).is_null());
+            assert!(sy_reallocarray(null_mut(), usize::MAX, 2).is_null());
+            let object = sy_aligned_calloc(64, 25, 4).cast::<u32>();
+            assert_eq!((object as usize % 64, object.add(24).read()), (0, 0));
+            assert!(sy_expand(object.cast(), 128) && !sy_expand(object.cast(), 129));
+            sy_free_sized(object.cast(), 128);
+            sy_free_sized(sy_zalloc(10), 10);
             let mut stats = sy_stats::default();
             sy_get_stats(&mut stats);
             assert!(stats.mapped > 0);

@@ -47,6 +47,12 @@ extern "C" {
     /// that is running the callback may still do so after the limit was replaced.
     pub fn sy_set_limit(limit: *const sy_limit) -> c_int;
 
+    /// Fills `limit` with the limit of the process. -1 with `EINVAL` or `ENOMEM`.
+    ///
+    /// # Safety
+    /// `limit` is null or valid for a write.
+    pub fn sy_get_limit(limit: *mut sy_limit) -> c_int;
+
     /// The number of bytes that count for the process limit now.
     ///
     /// # Safety

@@ -41,7 +41,7 @@ extern "C" {
     ///
     /// # Safety
     /// `visit` may be called with `arg`.
-    pub fn sy_each_option(visit: sy_option_visit, arg: *mut c_void) -> c_int;
+    pub fn sy_option_each(visit: sy_option_visit, arg: *mut c_void) -> c_int;
 
     /// Whether the platform has a service (`docs/platforms.md`): 1 or 0, or -1 with `EINVAL`.
     ///

@@ -24,12 +24,24 @@ extern "C" {
     /// None: any thread may call it.
     pub fn sy_set_decay(milliseconds: u64);
 
+    /// The decay time in milliseconds, as it was set last; 0: never.
+    ///
+    /// # Safety
+    /// None: any thread may call it.
+    pub fn sy_get_decay() -> u64;
+
     /// Bounds the memory that is held: what live objects needed at the highest moment of the last
     /// one to two seconds, and so many per cent more, or 4 MiB more; 0: no bound.
     ///
     /// # Safety
     /// None: any thread may call it.
     pub fn sy_set_slack(percent: usize);
+
+    /// The bound that was set last, in per cent; 0: none.
+    ///
+    /// # Safety
+    /// None: any thread may call it.
+    pub fn sy_get_slack() -> usize;
 
     /// Starts a background thread that returns unused memory; -1 with `EAGAIN`, `ENOMEM`
     /// or `EPERM`.

@@ -1,5 +1,7 @@
 //! `slabyard/stats.h`: where the memory is, and how often the slow paths ran.
 
+use core::mem::size_of;
+
 use crate::{c_char, c_int, c_uint, c_void, sy_cache};
 
 /// Bytes of a cache's name that are kept.
@@ -80,7 +82,7 @@ pub const SY_CACHE_OF_SIZES: sy_cache_kind = 1;
 /// A size class of a `sy_heap`.
 pub const SY_CACHE_OF_HEAP: sy_cache_kind = 2;
 
-/// The description of a cache that `sy_each_cache` passes.
+/// The description of a cache that `sy_cache_each` passes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)] // the header describes each field
@@ -99,7 +101,7 @@ extern "C" {
     ///
     /// # Safety
     /// `visit` may be called with `arg`.
-    pub fn sy_each_cache(visit: sy_cache_visit, arg: *mut c_void) -> c_int;
+    pub fn sy_cache_each(visit: sy_cache_visit, arg: *mut c_void) -> c_int;
 
     /// Writes readable statistics to a file descriptor; -1 if not all was written.
     ///
@@ -107,15 +109,41 @@ extern "C" {
     /// None beyond the rules of the crate.
     pub fn sy_print_stats(fd: c_int) -> c_int;
 
-    /// Fills `stats`; -1 with `EINVAL` for null.
+    /// Fills `size` bytes at `stats`; -1 with `EINVAL` for null, or if the first version of the
+    /// struct had more bytes.
     ///
     /// # Safety
-    /// `stats` is null or valid for a write.
-    pub fn sy_cache_get_stats(cache: *const sy_cache, stats: *mut sy_cache_stats) -> c_int;
+    /// `stats` is null or valid for a write of `size` bytes.
+    pub fn sy_cache_get_stats_sized(
+        cache: *const sy_cache,
+        stats: *mut sy_cache_stats,
+        size: usize,
+    ) -> c_int;
 
-    /// Fills `stats`.
+    /// Fills `size` bytes at `stats`; -1 with `EINVAL` for null, or if the first version of the
+    /// struct had more bytes.
     ///
     /// # Safety
-    /// `stats` is valid for a write.
-    pub fn sy_get_stats(stats: *mut sy_stats);
+    /// `stats` is null or valid for a write of `size` bytes.
+    pub fn sy_get_stats_sized(stats: *mut sy_stats, size: usize) -> c_int;
+}
+
+/// Fills `stats`; -1 with `EINVAL` for null.
+///
+/// # Safety
+/// `stats` is null or valid for a write.
+#[inline]
+pub unsafe fn sy_cache_get_stats(cache: *const sy_cache, stats: *mut sy_cache_stats) -> c_int {
+    // SAFETY: as much is valid as this crate's struct has.
+    unsafe { sy_cache_get_stats_sized(cache, stats, size_of::<sy_cache_stats>()) }
+}
+
+/// Fills `stats`.
+///
+/// # Safety
+/// `stats` is valid for a write.
+#[inline]
+pub unsafe fn sy_get_stats(stats: *mut sy_stats) {
+    // SAFETY: as much is valid as this crate's struct has.
+    unsafe { sy_get_stats_sized(stats, size_of::<sy_stats>()) };
 }

@@ -159,7 +159,7 @@ impl Told for Leak {
 /// `cache` is a cache or null.
 unsafe fn leaks_of(cache: *mut sys::sy_cache, which: Which) -> Result<Vec<Leak>, AuditError> {
     // SAFETY: as the caller says; the visitor fits the list.
-    list(|add, list| unsafe { sys::sy_each_leak(cache, which.flags(), add, list) })
+    list(|add, list| unsafe { sys::sy_leak_each(cache, which.flags(), add, list) })
 }
 
 /// All live objects of all caches and of the heap, those with the most bytes first.
@@ -447,5 +447,5 @@ impl Told for TagStats {
 /// There is no memory.
 pub fn tags() -> Result<Vec<TagStats>, AuditError> {
     // SAFETY: the visitor fits the list.
-    list(|add, list| unsafe { sys::sy_each_tag(add, list) })
+    list(|add, list| unsafe { sys::sy_tag_each(add, list) })
 }

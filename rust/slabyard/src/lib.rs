@@ -54,7 +54,7 @@
 //! default). A bounded pool is mapped completely when it is built. If a thread holds no free object
 //! of a cache, it exchanges a magazine of up to 127 objects with other threads, or takes as many
 //! from the cache's slabs under a lock. So only few operations are slow. `prefault`, `reserve` and
-//! [`Cache::reserve_for_thread`] do this work in advance.
+//! [`Cache::thread_reserve`] do this work in advance.
 //!
 //! # When there is no room
 //!
@@ -174,8 +174,8 @@ pub use pinned::{Pinned, PinnedSlot};
 pub use pool::Pool;
 pub use rc::{Borrowed, RcPool, RcSlot, RcVacant, Ref, RefMut, Shared, Weak, WeakSlot};
 pub use reclaim::{
-    enter_sandbox, set_decay, set_slack, start_maintenance, stop_maintenance, thread_flush,
-    thread_idle, trim, trim_some, verify,
+    decay, enter_sandbox, set_decay, set_slack, slack, start_maintenance, stop_maintenance,
+    thread_flush, thread_idle, trim, trim_some, verify,
 };
 #[cfg(feature = "std")]
 pub use recycle::{Recycle, RecycleBox, RecycleCache};

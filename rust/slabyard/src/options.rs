@@ -87,7 +87,7 @@ pub fn options() -> Vec<OptionInfo> {
 
     let mut list = Vec::new();
     // SAFETY: the list outlives the call.
-    unsafe { slabyard_sys::sy_each_option(add, (&raw mut list).cast()) };
+    unsafe { slabyard_sys::sy_option_each(add, (&raw mut list).cast()) };
     list
 }
 

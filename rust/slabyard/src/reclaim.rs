@@ -76,6 +76,19 @@ pub fn set_decay(decay: Option<Duration>) {
     unsafe { slabyard_sys::sy_set_decay(milliseconds) }
 }
 
+/// The decay time, as it was set by [`set_decay`] or by the option `decay`. `None`: never.
+///
+/// ```
+/// slabyard::set_decay(None); // keep all memory in this phase
+/// assert_eq!(slabyard::decay(), None);
+/// ```
+#[must_use]
+pub fn decay() -> Option<Duration> {
+    // SAFETY: any thread may call this.
+    let milliseconds = unsafe { slabyard_sys::sy_get_decay() };
+    (milliseconds > 0).then(|| Duration::from_millis(milliseconds))
+}
+
 /// Bounds the memory that is held, by live objects and free. The bound is what live objects needed
 /// at the highest moment of the last one to two seconds, and `percent` per cent of that more, or 4
 /// MiB more if that is larger. Pages that hold a live object cannot go, so where such objects are scattered more may be held. A low bound costs page
@@ -87,6 +100,18 @@ pub fn set_decay(decay: Option<Duration>) {
 pub fn set_slack(percent: Option<usize>) {
     // SAFETY: any thread may call this.
     unsafe { slabyard_sys::sy_set_slack(percent.map_or(0, |percent| percent.max(1))) }
+}
+
+/// The bound in per cent, as it was set by [`set_slack`] or by the option `slack`. `None`: no bound.
+///
+/// ```
+/// slabyard::set_slack(Some(50));
+/// assert_eq!(slabyard::slack(), Some(50));
+/// ```
+#[must_use]
+pub fn slack() -> Option<usize> {
+    // SAFETY: any thread may call this.
+    Some(unsafe { slabyard_sys::sy_get_slack() }).filter(|percent| *percent > 0)
 }
 
 /// Declares that this thread will be idle. Until its next allocation or free, other threads may

@@ -217,7 +217,7 @@ pub fn caches() -> Vec<(CacheKind, CacheStats)> {
 
     let mut list = Vec::new();
     // SAFETY: the visitor fits the list.
-    unsafe { slabyard_sys::sy_each_cache(add, (&raw mut list).cast()) };
+    unsafe { slabyard_sys::sy_cache_each(add, (&raw mut list).cast()) };
     list
 }
 

@@ -198,8 +198,8 @@ fn reserved_memory_and_checks_and_statistics() {
     let stats = cache.stats();
     assert_eq!(stats.name, "reserved, by a name that is lon");
     assert!(stats.slots >= 1000 && stats.object_size == 100);
-    assert!(cache.reserve_for_thread(2 * stats.magazine_items as usize));
-    assert!(!cache.reserve_for_thread(1 << 20));
+    assert!(cache.thread_reserve(2 * stats.magazine_items as usize));
+    assert!(!cache.thread_reserve(1 << 20));
     drop(cache.insert([0u8; 100]));
     let checked = Cache::builder()
         .checks(Checks::POISON | Checks::REDZONE)

@@ -15,7 +15,7 @@ struct Known {
 }
 
 unsafe extern "C" fn note(list: *mut c_void, option: *const sys::sy_option) -> c_int {
-    // SAFETY: `list` is the one that the caller of `sy_each_option` below passed; the strings are
+    // SAFETY: `list` is the one that the caller of `sy_option_each` below passed; the strings are
     // constants.
     unsafe {
         let text = |text| CStr::from_ptr(text).to_string_lossy().into_owned();
@@ -32,7 +32,7 @@ unsafe extern "C" fn note(list: *mut c_void, option: *const sys::sy_option) -> c
 fn known() -> Vec<Known> {
     let mut list: Vec<Known> = Vec::new();
     // SAFETY: `note` receives a list of the type that it expects.
-    unsafe { sys::sy_each_option(note, (&raw mut list).cast()) };
+    unsafe { sys::sy_option_each(note, (&raw mut list).cast()) };
     list
 }
 

@@ -182,8 +182,14 @@ impl<T> Cache<T> {
     /// Provides `count` objects for the calling thread, which it then allocates without a slow
     /// path. The maximum is what two magazines hold ([`CacheStats::magazine_items`]). False:
     /// `count` is larger, or there is no memory.
-    pub fn reserve_for_thread(&self, count: usize) -> bool {
+    pub fn thread_reserve(&self, count: usize) -> bool {
         raw::thread_reserve(self.owned.0, count)
+    }
+
+    /// The former name of [`thread_reserve`](Self::thread_reserve).
+    #[deprecated(since = "0.3.0", note = "it is called `thread_reserve`, as in C")]
+    pub fn reserve_for_thread(&self, count: usize) -> bool {
+        self.thread_reserve(count)
     }
 
     /// Returns free memory to the system; the result is the number of bytes. Free objects in the

@@ -64,16 +64,14 @@ mod backend {
 
     #[inline(always)]
     pub(crate) fn alloc_zeroed(layout: Layout) -> *mut u8 {
-        if is_plain(layout) {
-            // SAFETY: any size.
-            return unsafe { sys::sy_calloc(1, layout.size()).cast() };
+        // SAFETY: an alignment of a layout is a power of two.
+        unsafe {
+            if is_plain(layout) {
+                sys::sy_zalloc(layout.size()).cast()
+            } else {
+                sys::sy_aligned_calloc(layout.align(), 1, layout.size()).cast()
+            }
         }
-        let object = alloc(layout);
-        if !object.is_null() {
-            // SAFETY: this number of bytes was requested.
-            unsafe { object.write_bytes(0, layout.size()) };
-        }
-        object
     }
 
     /// # Safety
