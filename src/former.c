@@ -61,10 +61,12 @@ SY_API int sy_each_option(int (*visit)(void *arg, const sy_option *option), void
     return sy_option_each(visit, arg);
 }
 
+#ifndef SY_NO_REPORTS
 SY_API int sy_each_leak(sy_cache *cache, unsigned flags,
                         int (*visit)(void *arg, const sy_leak *leak), void *arg) {
     return sy_leak_each(cache, flags, visit, arg);
 }
+#endif
 
 SY_API int sy_vmem_walk(const sy_vmem *arena, unsigned what, sy_vmem_visit visit, void *arg) {
     return sy_vmem_each(arena, what, visit, arg);
