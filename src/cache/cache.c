@@ -149,10 +149,18 @@ static void end_watch(sy_cache *cache) {
     cache->watch = NULL;
 }
 
+static const sy_client_kind *client_kind(const sy_cache *cache) {
+    bool guards = sy_cache_guards(cache);
+    if (cache->flags & SY_EPOCHS) return guards ? &sy_client_one_way_guarded : &sy_client_one_way;
+    if (guards) return &sy_client_guarded;
+    return cache->flags & SY_ZERO ? &sy_client_seen : &sy_client_plain;
+}
+
 int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned number) {
     set_up_cache(cache, config, number);
     if (begin_watch(cache) != 0) return -1;
     const sy_client_config client = {
+        .kind = client_kind(cache),
         .refill = cache->kind->refill,
         .flush = cache->kind->flush,
         .owner = cache,
@@ -163,10 +171,7 @@ int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned numbe
         .ordered = number != 0, /* a class of the general heap */
         .calls_back = cache->destruct || cache->memory != &sy_memory_main,
         .admits = sy_cache_admit,
-        .one_way = cache->flags & SY_EPOCHS,
         .bursts = cache->flags & SY_HANDLES,
-        .sees_frees = cache->flags & (SY_GUARD | SY_ZERO),
-        .guarded = sy_cache_guards(cache),
         .number = number,
         .of_heap = cache->quota && cache->quota != &sy_quota_process,
     };

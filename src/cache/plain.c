@@ -26,12 +26,20 @@ bool sy_plain_alloc(sy_cache *cache, size_t size, size_t align, uintptr_t *item)
     return true;
 }
 
-void sy_plain_put(sy_cache *cache, uintptr_t item, bool spent) {
-    if (spent || sy_client_free_second(&cache->client, item)) return;
+/* Puts an item that neither magazine of the thread has room for into the depot or the slabs. */
+static void put_item_beyond(sy_cache *cache, uintptr_t item) {
     int error = errno;
     sy_client_free(&cache->client, item);
     sy_turn();
     errno = error;
+}
+
+static inline void put_item(sy_cache *cache, uintptr_t item) {
+    if (!sy_client_free_second(&cache->client, item)) put_item_beyond(cache, item);
+}
+
+void sy_plain_put(sy_cache *cache, uintptr_t item, bool spent) {
+    if (!spent) put_item(cache, item);
 }
 
 static SY_COLD void sy_plain_raise_double_free(const sy_cache *cache, uintptr_t address) {
@@ -46,7 +54,7 @@ void sy_plain_free(sy_cache *cache, void *object, size_t told) {
     if (SY_UNLIKELY(sy_client_freed_last(&cache->client, (uintptr_t)object)))
         sy_plain_raise_double_free(cache, (uintptr_t)object);
     else
-        sy_plain_put(cache, (uintptr_t)object, false);
+        put_item(cache, (uintptr_t)object);
 }
 
 bool sy_plain_try_free(sy_cache *cache, void *object) {

@@ -1,6 +1,6 @@
 /*
  * zeroed.c: caches with SY_ZERO: a free overwrites the object with zeros. Each free calls a
- * function (`sees_frees`); all else is as in plain caches. With SY_CHECKED a cache is of the kind
+ * function (sy_client_seen); all else is as in plain caches. With SY_CHECKED a cache is of the kind
  * `checked`, which fills freed objects itself.
  *
  * For sy_cache_try_free, sy_cache_put_live overwrites the object, once it is known to be live.

@@ -35,6 +35,7 @@
 #include <stdint.h>
 
 #include "debug/callback.h"
+#include "magazine/kind.h"
 #include "os/platform.h"
 #include "os/start.h"
 
@@ -55,6 +56,7 @@ enum {
 };
 
 typedef struct sy_client_config {
+    const sy_client_kind *kind; /* NULL: plain */
     /* Writes up to `count` words to `items`. The last one is given out first. Returns their number;
      * 0 with errno when there are none. */
     size_t (*refill)(void *owner, uintptr_t *items, size_t count);
@@ -78,15 +80,10 @@ typedef struct sy_client_config {
                       * go to the slabs, not to the depot (budget.h) */
     bool calls_back; /* flush may call the program's functions, so idle slots are not flushed in a
                       * turn, where the program does not expect such a call */
-    bool one_way;    /* freed items are flushed, not given out again. So refill may give different
-                   * kinds of items to different threads, or after sy_thread_put_back */
     bool returns; /* nothing is allocated: freed items are flushed, and never wait in the depot. The
                    * flush calls no function of the program, and the client is never closed */
     bool bursts;  /* magazines that the depot refuses are flushed many at a time, so that few frees
                    * take long */
-    bool sees_frees; /* each free is a call; allocations stay inline */
-    bool guarded;    /* sees_frees is set too, and allocations to be guarded are calls
-                      * (sy_client_due) */
     unsigned number; /* SY_CLIENT_FIRST up to SY_CLIENT_DEMANDED - 1, or 0: any */
     bool of_heap;    /* a size class of a separate heap */
 } sy_client_config;
@@ -181,19 +178,27 @@ size_t sy_client_offset(const sy_client *client);
 
 /* Called by the fast path when the loaded magazine has no word: gets one from a magazine, the depot
  * or refill. False with errno when there is none. */
-bool sy_client_alloc(sy_client *client, uintptr_t *item);
+static inline bool sy_client_alloc(sy_client *client, uintptr_t *item) {
+    return client->config.kind->alloc(client, item);
+}
 
 /* Called by the fast path when the loaded magazine has no room. Keeps errno unless flush changes
  * it. */
-void sy_client_free(sy_client *client, uintptr_t item);
+static inline void sy_client_free(sy_client *client, uintptr_t item) {
+    client->config.kind->free(client, item);
+}
 
 /*
  * The most frequent cases of these two functions, to be tried first: the next window, or the other
  * of the two magazines, if it has a word (alloc) or room (free). False if that does not suffice.
  * errno is unchanged.
  */
-bool sy_client_alloc_second(sy_client *client, uintptr_t *item);
-bool sy_client_free_second(sy_client *client, uintptr_t item);
+static inline bool sy_client_alloc_second(sy_client *client, uintptr_t *item) {
+    return client->config.kind->alloc_second(client, item);
+}
+static inline bool sy_client_free_second(sy_client *client, uintptr_t item) {
+    return client->config.kind->free_second(client, item);
+}
 
 /* Whether this thread freed `item` last and still has it: then freeing it now is a double free. */
 bool sy_client_freed_last(const sy_client *client, uintptr_t item);
@@ -209,14 +214,18 @@ void sy_thread_put_back(void);
 
 /* Takes up to `count` items from this thread's magazines, and none from elsewhere; returns how
  * many. */
-size_t sy_client_alloc_loaded(sy_client *client, uintptr_t *items, size_t count);
+static inline size_t sy_client_alloc_loaded(sy_client *client, uintptr_t *items, size_t count) {
+    return client->config.kind->alloc_loaded(client, items, count);
+}
 
 /* Makes this thread's record and its loaded slot for the client ready, as far as memory allows. */
 void sy_client_prepare(sy_client *client);
 
 /* Fills this thread's magazines until they hold `count` items, which stay there whatever their age.
  * Returns how many they hold; 0 if `count` exceeds two magazines (one, for a one-way client). */
-size_t sy_client_reserve(sy_client *client, size_t count);
+static inline size_t sy_client_reserve(sy_client *client, size_t count) {
+    return client->config.kind->reserve(client, count);
+}
 
 /* Flushes this thread's magazines, those of parked threads, and the depot (where those of ended
  * threads are). Asks running threads to flush theirs at their next slow path. */

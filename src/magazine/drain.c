@@ -22,7 +22,6 @@
 #include <limits.h>
 
 #include "magazine/budget.h"
-#include "magazine/one_way.h"
 #include "magazine/roster.h"
 #include "magazine/slot.h"
 
@@ -83,12 +82,12 @@ static bool reclaim_waiting(sy_client *client) { return move_out(client, take_al
 
 /* ---- for an allocation ---- */
 
-bool sy_client_alloc_unloaded(sy_client *client, sy_slot *slot, uintptr_t *item) {
+bool sy_client_alloc_unloaded(sy_client *client, const sy_slot *slot, bool flushed,
+                              uintptr_t *item) {
     const sy_client_config *config = &client->config;
     if (!slot && config->refill(config->owner, item, 1)) return true;
     int error = errno;
-    bool outbox = slot && config->one_way && sy_one_way_flush_outbox(client, slot);
-    if ((reclaim_waiting(client) || outbox) && config->refill(config->owner, item, 1)) return true;
+    if ((reclaim_waiting(client) || flushed) && config->refill(config->owner, item, 1)) return true;
     errno = error;
     return false;
 }
@@ -98,7 +97,7 @@ bool sy_client_alloc_unloaded(sy_client *client, sy_slot *slot, uintptr_t *item)
 /* Flushes this thread's slot and stores its magazines. */
 static void flush_own_slot(sy_client *client, sy_slot *slot) {
     sy_move move;
-    if (client->config.sees_frees) sy_sample_count(client, slot);
+    client->config.kind->count(slot);
     sy_threads_lock();
     sy_move_begin(client, &move, sy_slot_take(slot, NULL));
     sy_threads_unlock();

@@ -385,6 +385,7 @@ static unsigned take_number(unsigned wanted, bool of_heap) {
 
 int sy_client_open(sy_client *client, const sy_client_config *config) {
     *client = (sy_client){.config = *config};
+    if (!client->config.kind) client->config.kind = &sy_client_plain;
     if (client->config.item_bytes == 0) client->config.item_bytes = 1;
     if (client->config.magazine_items > SY_MAGAZINE_ITEMS)
         client->config.magazine_items = SY_MAGAZINE_ITEMS;

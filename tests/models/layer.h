@@ -124,6 +124,7 @@ static void begin(void) {
     begin_thread();
     for (unsigned i = 0; i < OBJECTS; i++) in_slab[i] = true;
     slab_count = OBJECTS;
+    config->kind = &sy_client_plain;
     config->refill = refill_from_slab;
     config->flush = flush_to_slab;
     config->item_bytes = START_BYTES;

@@ -71,7 +71,7 @@ static void anothers_magazine_is_fetched_in_windows(void **state) {
 static void one_magazine_is_reserved_of_what_is_one_way(void **state) {
     (void)state;
     sy_client_config config = PLAIN;
-    config.one_way = true;
+    config.kind = &sy_client_one_way;
     struct bank *bank = open_bank(&the_bank, 1000, config);
     assert_int_equal(sy_client_reserve(&bank->client, SY_MAGAZINE_ITEMS + 1), 0);
     assert_int_equal(sy_client_reserve(&bank->client, SY_MAGAZINE_ITEMS), SY_MAGAZINE_ITEMS);
