@@ -30,7 +30,8 @@ void *sy_shim_alloc_due(size_t size, size_t align);
 static inline void *sy_shim_alloc(size_t size) {
     void *object;
     if (sy_sample_due()) return sy_shim_alloc_due(sy_shim_size(size), SY_SHIM_ALIGN);
-    return SY_LIKELY(sy_fast_alloc(size, &object)) ? object : sy_malloc(sy_shim_size(size));
+    if (SY_UNLIKELY(size > SY_WIDE_TABLE_MAX)) return sy_malloc(size);
+    return SY_LIKELY(sy_fast_alloc(size, &object)) ? object : sy_malloc_slow(sy_shim_size(size));
 }
 
 /* The same at `align`, a power of two. */
@@ -48,7 +49,7 @@ static inline void sy_shim_free(void *object) {
     if (sy_shim_is_misaligned(object))
         sy_free_misaligned(object);
     else if (SY_UNLIKELY(!sy_fast_free(object)))
-        sy_free(object);
+        sy_free_slow(object);
 }
 
 /* The same with the size that the program names. */

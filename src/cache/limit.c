@@ -183,9 +183,11 @@ static bool make_room(sy_quota *refused, const sy_memory *memory) {
 /* Runs also if a constructor throws. */
 static void end_refill(const unsigned *outer) { own_limit.refills = *outer; }
 
-static bool refill(sy_cache *cache, uintptr_t *item) {
+/* `again`: what made room may have put items into this thread's magazines. */
+static bool refill(sy_cache *cache, uintptr_t *item, bool again) {
     unsigned outer SY_CLEANUP(end_refill) = own_limit.refills++;
-    bool got = sy_client_alloc(&cache->client, item);
+    bool got =
+        again ? sy_client_alloc(&cache->client, item) : sy_client_alloc_rest(&cache->client, item);
     if (!got && own_drain.watch && gives_back(cache, own_drain.quota, own_drain.memory))
         sy_client_close_slot(&cache->client);
     return got;
@@ -207,7 +209,7 @@ static SY_COLD bool take_again(sy_cache *cache, uintptr_t *item) {
     /* Items that a reserve promised may have been on their way from a magazine to the slabs. */
     bool promised = atomic_load_explicit(&cache->promise, memory_order_relaxed);
     if (make_room(refusing(cache->quota), cache->memory) || promised) {
-        if (refill(cache, item)) return true;
+        if (refill(cache, item, true)) return true;
         error = errno;
     }
     count_hit(refusing(cache->quota));
@@ -219,7 +221,7 @@ static SY_COLD bool take_again(sy_cache *cache, uintptr_t *item) {
 
 bool sy_cache_take(sy_cache *cache, uintptr_t *item) {
     SY_CONSTRUCTING_PATH(path, &cache->client);
-    bool got = refill(cache, item) || take_again(cache, item);
+    bool got = refill(cache, item, false) || take_again(cache, item);
     if (SY_UNLIKELY(sy_quota_crossed(cache->quota))) sy_limit_tell(cache->quota);
     path.done = true;
     return got;

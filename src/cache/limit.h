@@ -27,7 +27,7 @@ void sy_refuse(sy_refusal reason);
 /* The same after a run was not taken. `refused`: the quota that refused it, NULL: the system. */
 void sy_refuse_run(const sy_quota *refused);
 
-/* Slow paths call this in place of sy_client_alloc. False with errno, and the reason is kept. */
+/* Slow paths call this in place of sy_client_alloc_rest. False with errno, and the reason is kept. */
 bool sy_cache_take(sy_cache *cache, uintptr_t *item);
 
 /* Takes a span of the process's heap. The heap calls this in place of sy_run_take. NULL with

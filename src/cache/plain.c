@@ -4,7 +4,7 @@
  * loaded slot has no object, or no room for one.
  *
  *     sy_plain_alloc --> sy_client_alloc_second                    the thread's second magazine
- *                    --> sy_cache_take --> sy_client_alloc         the depot
+ *                    --> sy_cache_take --> sy_client_alloc_rest    the depot
  *                                          --> sy_cache_refill     slabs
  *     sy_plain_free  --> sy_client_free_second                     the thread's second magazine
  *                    --> sy_client_free                            the depot

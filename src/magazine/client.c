@@ -4,7 +4,7 @@
  *
  * A thread has two magazines of a client: the loaded one, and the previous one, which is empty or
  * full (Bonwick and Adams, "Magazines and Vmem", 2001, section 3). An allocation tries, in this
- * order:
+ * order (1 and 2 by alloc_second, the others by alloc_rest):
  *
  *     1. the loaded magazine, of which only a window was open    next_window
  *     2. the previous magazine, if it is full: exchange          exchange_for_full
@@ -111,7 +111,6 @@ SY_STEP bool alloc_second(sy_slot_rule rule, sy_client *client, uintptr_t *item)
     } else if (slot->top <= slot->base) {
         if (!exchange_for_full(rule, slot)) return false;
         slot->exchanges++;
-        if (slot->top <= slot->base) return false; /* the next one is to be guarded */
     }
     *item = sy_slot_pop(rule, slot);
     return true;
@@ -172,7 +171,6 @@ SY_STEP bool fill_from_slabs(sy_slot_rule rule, sy_client *client, sy_thread *th
 SY_STEP bool fill(sy_slot_rule rule, sy_client *client, sy_thread *thread, sy_slot *slot) {
     slot->exchanges++;
     slot->reserved = 0;
-    if (exchange_for_full(rule, slot)) return true;
     bool remote;
     sy_magazine *full = sy_budget_withdraw(client, &remote);
     if (!full) return fill_from_slabs(rule, client, thread, slot);
@@ -181,12 +179,12 @@ SY_STEP bool fill(sy_slot_rule rule, sy_client *client, sy_thread *thread, sy_sl
     return true;
 }
 
-SY_STEP bool alloc(sy_slot_rule rule, sy_client *client, uintptr_t *item) {
+/* The loaded magazine may have items now: sy_slot_ready may call functions of the program. */
+SY_STEP bool alloc_rest(sy_slot_rule rule, sy_client *client, uintptr_t *item) {
     sy_thread *thread = sy_slot_owner(client);
     SY_INSIDE(thread);
     sy_slot *slot = sy_slot_ready(client, thread);
-    if (slot && slot->top <= slot->base && has_window(slot)) next_window(slot);
-    if (SY_LIKELY(slot && (slot->top > slot->base || fill(rule, client, thread, slot)))) {
+    if (SY_LIKELY(slot && (slot->top > slot->loaded->items || fill(rule, client, thread, slot)))) {
         *item = sy_slot_pop(rule, slot);
         return true;
     }
@@ -295,8 +293,8 @@ SY_STEP void free_item(sy_slot_rule rule, sy_client *client, uintptr_t item) {
     static bool NAME##_alloc_second(sy_client *client, uintptr_t *item) {                   \
         return alloc_second(NAME##_rule, client, item);                                     \
     }                                                                                       \
-    static bool NAME##_alloc(sy_client *client, uintptr_t *item) {                          \
-        return alloc(NAME##_rule, client, item);                                            \
+    static bool NAME##_alloc_rest(sy_client *client, uintptr_t *item) {                     \
+        return alloc_rest(NAME##_rule, client, item);                                       \
     }                                                                                       \
     static size_t NAME##_alloc_loaded(sy_client *client, uintptr_t *items, size_t count) {  \
         return alloc_loaded(NAME##_rule, client, items, count);                             \
@@ -313,7 +311,7 @@ SY_STEP void free_item(sy_slot_rule rule, sy_client *client, uintptr_t item) {
     static void NAME##_count(sy_slot *slot) { sy_slot_count(NAME##_rule, slot); }           \
     const sy_client_kind sy_client_##NAME = {                                               \
         .alloc_second = NAME##_alloc_second,                                                \
-        .alloc = NAME##_alloc,                                                              \
+        .alloc_rest = NAME##_alloc_rest,                                                    \
         .alloc_loaded = NAME##_alloc_loaded,                                                \
         .free_second = NAME##_free_second,                                                  \
         .free = NAME##_free,                                                                \

@@ -176,26 +176,34 @@ bool sy_clients_leave(void);
 /* Bytes from sy_abi_1 to a thread's loaded slot for the client. */
 size_t sy_client_offset(const sy_client *client);
 
-/* Called by the fast path when the loaded magazine has no word: gets one from a magazine, the depot
- * or refill. False with errno when there is none. */
-static inline bool sy_client_alloc(sy_client *client, uintptr_t *item) {
-    return client->config.kind->alloc(client, item);
-}
-
-/* Called by the fast path when the loaded magazine has no room. Keeps errno unless flush changes
- * it. */
-static inline void sy_client_free(sy_client *client, uintptr_t item) {
-    client->config.kind->free(client, item);
-}
-
 /*
- * The most frequent cases of these two functions, to be tried first: the next window, or the other
- * of the two magazines, if it has a word (alloc) or room (free). False if that does not suffice.
- * errno is unchanged.
+ * An allocation for which the loaded magazine has no word, in two parts:
+ *
+ *     sy_client_alloc_second   the next window of the loaded magazine, or the second magazine of the
+ *                              thread. False if they have no word. errno is unchanged.
+ *     sy_client_alloc_rest     only after a call that found no word in the thread's magazines: the
+ *                              one above, or sy_client_alloc_loaded. A word from the depot or from
+ *                              refill. False with errno when there is none.
  */
 static inline bool sy_client_alloc_second(sy_client *client, uintptr_t *item) {
     return client->config.kind->alloc_second(client, item);
 }
+static inline bool sy_client_alloc_rest(sy_client *client, uintptr_t *item) {
+    return client->config.kind->alloc_rest(client, item);
+}
+
+/* Both parts. */
+static inline bool sy_client_alloc(sy_client *client, uintptr_t *item) {
+    return sy_client_alloc_second(client, item) || sy_client_alloc_rest(client, item);
+}
+
+/* A free for which the loaded magazine has no room. Keeps errno unless flush changes it. */
+static inline void sy_client_free(sy_client *client, uintptr_t item) {
+    client->config.kind->free(client, item);
+}
+
+/* The most frequent case of sy_client_free, to be tried first: the thread's second magazine has
+ * room. False if that does not suffice. errno is unchanged. */
 static inline bool sy_client_free_second(sy_client *client, uintptr_t item) {
     return client->config.kind->free_second(client, item);
 }

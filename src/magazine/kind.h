@@ -34,7 +34,7 @@ struct sy_thread;
 typedef struct sy_client_kind {
     /* The functions of client.h with these names. */
     bool (*alloc_second)(struct sy_client *client, uintptr_t *item);
-    bool (*alloc)(struct sy_client *client, uintptr_t *item);
+    bool (*alloc_rest)(struct sy_client *client, uintptr_t *item);
     size_t (*alloc_loaded)(struct sy_client *client, uintptr_t *items, size_t count);
     bool (*free_second)(struct sy_client *client, uintptr_t item);
     void (*free)(struct sy_client *client, uintptr_t item);

@@ -88,13 +88,13 @@ SY_STEP bool alloc_second_one_way(sy_slot_rule rule, sy_client *client, uintptr_
     return pop_loaded(rule, slot, item);
 }
 
-SY_STEP bool alloc_one_way(sy_slot_rule rule, sy_client *client, uintptr_t *item) {
+/* The loaded magazine may have items now: sy_slot_ready may call functions of the program. */
+SY_STEP bool alloc_rest_one_way(sy_slot_rule rule, sy_client *client, uintptr_t *item) {
     sy_thread *thread = sy_slot_owner(client);
     SY_INSIDE(thread);
     sy_slot *slot = sy_slot_ready(client, thread);
     if (slot) {
-        if (pop_loaded(rule, slot, item)) return true;
-        fill_one_way(rule, client, thread, slot);
+        if (slot->top <= slot->loaded->items) fill_one_way(rule, client, thread, slot);
         if (pop_loaded(rule, slot, item)) return true;
     }
     bool flushed = slot && flush_outbox(client, slot);
@@ -229,8 +229,8 @@ void sy_thread_put_back(void) {
     static bool NAME##_alloc_second(sy_client *client, uintptr_t *item) {            \
         return alloc_second_one_way(NAME##_rule, client, item);                      \
     }                                                                                \
-    static bool NAME##_alloc(sy_client *client, uintptr_t *item) {                   \
-        return alloc_one_way(NAME##_rule, client, item);                             \
+    static bool NAME##_alloc_rest(sy_client *client, uintptr_t *item) {              \
+        return alloc_rest_one_way(NAME##_rule, client, item);                        \
     }                                                                                \
     static void NAME##_load(sy_slot *slot, sy_magazine *magazine) {                  \
         sy_slot_load(NAME##_rule, slot, magazine);                                   \
@@ -238,7 +238,7 @@ void sy_thread_put_back(void) {
     static void NAME##_count(sy_slot *slot) { sy_slot_count(NAME##_rule, slot); }    \
     const sy_client_kind sy_client_##NAME = {                                        \
         .alloc_second = NAME##_alloc_second,                                         \
-        .alloc = NAME##_alloc,                                                       \
+        .alloc_rest = NAME##_alloc_rest,                                             \
         .alloc_loaded = one_way_alloc_loaded,                                        \
         .free_second = one_way_free_second,                                          \
         .free = one_way_free,                                                        \

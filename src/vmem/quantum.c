@@ -162,7 +162,7 @@ static SY_COLD int alloc_segment_slow(sy_vmem *arena, size_t index, uintptr_t *v
     uintptr_t found;
     int error = errno;
     if (!sy_client_alloc_second(client, &found)) {
-        if (!sy_client_alloc(client, &found)) {
+        if (!sy_client_alloc_rest(client, &found)) {
             sy_vmem_drain(arena);
             if (!sy_client_alloc(client, &found)) return -1;
         }

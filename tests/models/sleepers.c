@@ -22,7 +22,7 @@ static void own(uintptr_t item) {
 /* False: the other thread has all items. */
 static bool take_one(uintptr_t *item) {
     if (!sy_loaded_pop(loaded_slot(), item) && !sy_client_alloc_second(&client, item) &&
-        !sy_client_alloc(&client, item))
+        !sy_client_alloc_rest(&client, item))
         return false;
     own(*item);
     return true;
