@@ -133,6 +133,16 @@ extern SY_HIDDEN const sy_part sy_caches_part;
  * begins there, it does nothing; the caller reports the fault. */
 void sy_cache_wipe(const sy_cache *cache, void *object);
 
+/* ---- take.c ---- */
+
+/* Takes an item of the client, for an allocation that found none in this thread's magazines. Slow
+ * paths call it in place of sy_client_alloc_rest. False with errno, and the reason is kept. */
+bool sy_cache_take_item(sy_cache *cache, uintptr_t *item);
+
+/* Calls of sy_cache_take_item by this thread that ask the client at present. They nest if a
+ * constructor allocates. Then no callback of a limit is called. */
+extern SY_HIDDEN SY_TLS unsigned sy_cache_asks;
+
 /* ---- refill.c: between magazines and slabs ---- */
 
 /* The client's callbacks for items that are addresses; handle.c has those for ordinals. */

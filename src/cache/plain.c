@@ -3,24 +3,24 @@
  * the magazines of the client. The inline functions of slabyard/cache.h come here when the thread's
  * loaded slot has no object, or no room for one.
  *
- *     sy_plain_alloc --> sy_client_alloc_second                    the thread's second magazine
- *                    --> sy_cache_take --> sy_client_alloc_rest    the depot
- *                                          --> sy_cache_refill     slabs
- *     sy_plain_free  --> sy_client_free_second                     the thread's second magazine
- *                    --> sy_client_free                            the depot
- *                        --> sy_cache_flush                        slabs
+ *     sy_plain_alloc --> sy_client_alloc_second              the thread's second magazine
+ *                    --> sy_cache_take_item (take.c)
+ *                        --> sy_client_alloc_rest            the depot
+ *                            --> sy_cache_refill             slabs
+ *     sy_plain_free  --> sy_client_free_second               the thread's second magazine
+ *                    --> sy_client_free                      the depot
+ *                        --> sy_cache_flush                  slabs
  */
 #include <errno.h>
 
 #include "cache/kind.h"
-#include "cache/limit.h"
 #include "debug/fault.h"
 
 bool sy_plain_alloc(sy_cache *cache, size_t size, size_t align, uintptr_t *item) {
     (void)size, (void)align; /* each object has the cache's */
     if (sy_client_alloc_second(&cache->client, item)) return true;
     int error = errno;
-    if (!sy_cache_take(cache, item)) return false;
+    if (!sy_cache_take_item(cache, item)) return false;
     sy_turn_of_alloc();
     errno = error;
     return true;
@@ -72,7 +72,7 @@ void sy_plain_fill(sy_batch *batch, size_t count) {
     sy_cache *cache = batch->cache;
     uintptr_t *items = (uintptr_t *)batch->objects;
     batch->got = sy_client_alloc_loaded(&cache->client, items, count);
-    while (batch->got < count && sy_cache_take(cache, &items[batch->got])) {
+    while (batch->got < count && sy_cache_take_item(cache, &items[batch->got])) {
         batch->got++;
         batch->got +=
             sy_client_alloc_loaded(&cache->client, items + batch->got, count - batch->got);

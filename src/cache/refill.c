@@ -166,7 +166,7 @@ static void move_down(uintptr_t *items, size_t count, size_t taken) {
 }
 
 /* Takes slots out of mixed units; `anyway`: there is no other memory. */
-static size_t refill_mixed(sy_cache *cache, uintptr_t *items, size_t count, bool anyway) {
+static size_t take_from_mixed(sy_cache *cache, uintptr_t *items, size_t count, bool anyway) {
     size_t taken = sy_mixed_take(cache, items + count, count, anyway);
     move_down(items, count, taken);
     return taken;
@@ -191,10 +191,10 @@ size_t sy_cache_refill(void *owner, uintptr_t *items, size_t count) {
             errno = ENOMEM;
             return 0;
         }
-        taken = refill_mixed(cache, items, count, false);
+        taken = take_from_mixed(cache, items, count, false);
         if (taken) return taken;
         if (sy_cache_add_slab(cache, bins) || has_free_slot(cache, bins)) continue;
-        return refill_mixed(cache, items, count, true);
+        return take_from_mixed(cache, items, count, true);
     }
 }
 

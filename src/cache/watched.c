@@ -136,9 +136,9 @@ void sy_watched_unbuild(sy_cache *cache, void *object) {
 
 /* Takes an item. If there is none, objects that wait in quarantine are made available. */
 static bool take_item(sy_cache *cache, uintptr_t *item) {
-    if (sy_cache_take(cache, item)) return true;
+    if (sy_cache_take_item(cache, item)) return true;
     int error = errno;
-    if (sy_watched_drain(cache) && sy_cache_take(cache, item)) return true;
+    if (sy_watched_drain(cache) && sy_cache_take_item(cache, item)) return true;
     errno = error;
     return false;
 }

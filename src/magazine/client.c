@@ -168,7 +168,7 @@ SY_STEP bool fill_from_slabs(sy_slot_rule rule, sy_client *client, sy_thread *th
 }
 
 /* Gets items into the loaded magazine, which is empty; false with errno when there are none. */
-SY_STEP bool fill(sy_slot_rule rule, sy_client *client, sy_thread *thread, sy_slot *slot) {
+SY_STEP bool fill_loaded(sy_slot_rule rule, sy_client *client, sy_thread *thread, sy_slot *slot) {
     slot->exchanges++;
     slot->reserved = 0;
     bool remote;
@@ -184,7 +184,8 @@ SY_STEP bool alloc_rest(sy_slot_rule rule, sy_client *client, uintptr_t *item) {
     sy_thread *thread = sy_slot_owner(client);
     SY_INSIDE(thread);
     sy_slot *slot = sy_slot_ready(client, thread);
-    if (SY_LIKELY(slot && (slot->top > slot->loaded->items || fill(rule, client, thread, slot)))) {
+    if (SY_LIKELY(slot &&
+                  (slot->top > slot->loaded->items || fill_loaded(rule, client, thread, slot)))) {
         *item = sy_slot_pop(rule, slot);
         return true;
     }

@@ -179,8 +179,8 @@ size_t sy_client_offset(const sy_client *client);
 /*
  * An allocation for which the loaded magazine has no word, in two parts:
  *
- *     sy_client_alloc_second   the next window of the loaded magazine, or the second magazine of the
- *                              thread. False if they have no word. errno is unchanged.
+ *     sy_client_alloc_second   the next window of the loaded magazine, or the thread's other
+ *                              magazine. False if they have no word. errno is unchanged.
  *     sy_client_alloc_rest     only after a call that found no word in the thread's magazines: the
  *                              one above, or sy_client_alloc_loaded. A word from the depot or from
  *                              refill. False with errno when there is none.

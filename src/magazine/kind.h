@@ -29,7 +29,6 @@
 struct sy_client;
 struct sy_magazine;
 struct sy_slot;
-struct sy_thread;
 
 typedef struct sy_client_kind {
     /* The functions of client.h with these names. */
@@ -44,8 +43,6 @@ typedef struct sy_client_kind {
      * done before items leave the loaded magazine otherwise than by an allocation. */
     void (*load)(struct sy_slot *slot, struct sy_magazine *magazine);
     void (*count)(struct sy_slot *slot);
-    /* Flushes the thread's loaded items for sy_thread_put_back. NULL: they stay. */
-    void (*put_back)(struct sy_client *client, struct sy_thread *thread, struct sy_slot *slot);
 } sy_client_kind;
 
 extern SY_HIDDEN const sy_client_kind sy_client_plain, sy_client_seen, sy_client_guarded;

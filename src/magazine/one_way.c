@@ -182,10 +182,14 @@ static size_t loaded_count(const sy_slot *slot) {
 
 /* Flushes the loaded magazine, which stays. If the thread used less than half of its capacity, the
  * capacity is halved. */
-static void one_way_put_back(sy_client *client, sy_thread *thread, sy_slot *slot) {
+static void put_back_loaded(sy_client *client, sy_thread *thread, sy_slot *slot) {
     bool much = loaded_count(slot) * 2 >= slot->capacity;
     if (much && !client->config.loaded_items) sy_capacity_halve(client, thread, slot);
     sy_slot_flush_loaded(client, slot);
+}
+
+static bool is_one_way(const sy_client *client) {
+    return client->config.kind->free == one_way_free;
 }
 
 /* The lock is held before and after; while the client is pinned its slots are not taken. */
@@ -193,11 +197,10 @@ static void put_back(sy_thread *thread, unsigned number) {
     SY_HOLDS_THREADS();
     sy_slot *slot = sy_thread_slot(thread, number);
     sy_client *client = sy_roster_at(number);
-    if (!client || !client->config.kind->put_back || client->suspended || !loaded_count(slot))
-        return;
+    if (!client || !is_one_way(client) || client->suspended || !loaded_count(slot)) return;
     sy_roster_pin(client);
     sy_threads_unlock();
-    client->config.kind->put_back(client, thread, slot);
+    put_back_loaded(client, thread, slot);
     sy_threads_lock();
     sy_roster_unpin(client);
 }
@@ -245,7 +248,6 @@ void sy_thread_put_back(void) {
         .reserve = one_way_reserve,                                                  \
         .load = NAME##_load,                                                         \
         .count = NAME##_count,                                                       \
-        .put_back = one_way_put_back,                                                \
     }
 
 ONE_WAY_KIND(one_way, false);

@@ -55,7 +55,7 @@ static bool put_on_list(sy_client *client, uintptr_t item) {
 
 static const sy_client_kind list = {.alloc_second = take_from_list, .free_second = put_on_list};
 
-bool sy_cache_take(sy_cache *of, uintptr_t *item) { return (void)of, (void)item, false; }
+bool sy_cache_take_item(sy_cache *of, uintptr_t *item) { return (void)of, (void)item, false; }
 
 int sy_vmem_free(sy_vmem *from, uintptr_t start, size_t size) {
     return (void)from, (void)start, (void)size, 0;
