@@ -34,12 +34,9 @@ static void put_item_beyond(sy_cache *cache, uintptr_t item) {
     errno = error;
 }
 
-static inline void put_item(sy_cache *cache, uintptr_t item) {
-    if (!sy_client_free_second(&cache->client, item)) put_item_beyond(cache, item);
-}
-
 void sy_plain_put(sy_cache *cache, uintptr_t item, bool spent) {
-    if (!spent) put_item(cache, item);
+    if (!spent && sy_client_free_second(&cache->client, item) == SY_FREED_NOT)
+        put_item_beyond(cache, item);
 }
 
 static SY_COLD void sy_plain_raise_double_free(const sy_cache *cache, uintptr_t address) {
@@ -51,10 +48,13 @@ static SY_COLD void sy_plain_raise_double_free(const sy_cache *cache, uintptr_t 
 
 void sy_plain_free(sy_cache *cache, void *object, size_t told) {
     (void)told;
-    if (SY_UNLIKELY(sy_client_freed_last(&cache->client, (uintptr_t)object)))
-        sy_plain_raise_double_free(cache, (uintptr_t)object);
+    uintptr_t item = (uintptr_t)object;
+    sy_freed freed = sy_client_free_second(&cache->client, item);
+    if (SY_LIKELY(freed == SY_FREED)) return;
+    if (SY_LIKELY(freed == SY_FREED_NOT))
+        put_item_beyond(cache, item);
     else
-        put_item(cache, (uintptr_t)object);
+        sy_plain_raise_double_free(cache, item);
 }
 
 bool sy_plain_try_free(sy_cache *cache, void *object) {

@@ -116,34 +116,28 @@ SY_STEP bool alloc_second(sy_slot_rule rule, sy_client *client, uintptr_t *item)
     return true;
 }
 
-SY_STEP bool free_second(sy_slot_rule rule, sy_client *client, uintptr_t item) {
+SY_STEP sy_freed free_second(sy_slot_rule rule, sy_client *client, uintptr_t item) {
     sy_slot *slot = sy_slot_steady(client);
-    if (!slot) return false;
+    if (!slot) return sy_client_freed_last(client, item) ? SY_FREED_BEFORE : SY_FREED_NOT;
     SY_INSIDE(sy_thread_own);
     sy_slot_settle(slot);
+    if (SY_UNLIKELY(sy_slot_has_last(slot, item))) return SY_FREED_BEFORE;
     sy_magazine *empty = slot->previous;
     if (!sy_slot_has_room(rule, slot)) {
-        if (slot->capacity < client->config.magazine_items) return false;
-        if (!empty || sy_magazine_count(empty) || is_inspected(slot)) return false;
+        if (slot->capacity < client->config.magazine_items) return SY_FREED_NOT;
+        if (!empty || sy_magazine_count(empty) || is_inspected(slot)) return SY_FREED_NOT;
         sy_slot_exchange(rule, slot, empty, sy_slot_unload(slot));
     }
     sy_slot_push(rule, slot, item);
-    return true;
-}
-
-static bool is_last(const uintptr_t *items, size_t count, uintptr_t item) {
-    return count && items[count - 1] == item;
+    return SY_FREED;
 }
 
 bool sy_client_freed_last(const sy_client *client, uintptr_t item) {
     sy_slot *slot = (sy_slot *)sy_abi_1 + client->number;
-    const sy_magazine *loaded = slot->loaded;
-    if (!loaded) return false;
+    if (!slot->loaded) return false;
     SY_INSIDE(sy_thread_own);
     sy_slot_settle(slot);
-    if (is_last(loaded->items, sy_slot_loaded_items(slot), item)) return true;
-    const sy_magazine *previous = slot->previous;
-    return previous && is_last(previous->items, sy_magazine_count(previous), item);
+    return sy_slot_has_last(slot, item);
 }
 
 /* ---- allocation ---- */
@@ -300,7 +294,7 @@ SY_STEP void free_item(sy_slot_rule rule, sy_client *client, uintptr_t item) {
     static size_t NAME##_alloc_loaded(sy_client *client, uintptr_t *items, size_t count) {  \
         return alloc_loaded(NAME##_rule, client, items, count);                             \
     }                                                                                       \
-    static bool NAME##_free_second(sy_client *client, uintptr_t item) {                     \
+    static sy_freed NAME##_free_second(sy_client *client, uintptr_t item) {                 \
         return free_second(NAME##_rule, client, item);                                      \
     }                                                                                       \
     static void NAME##_free(sy_client *client, uintptr_t item) {                            \

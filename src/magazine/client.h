@@ -203,12 +203,13 @@ static inline void sy_client_free(sy_client *client, uintptr_t item) {
 }
 
 /* The most frequent case of sy_client_free, to be tried first: the thread's second magazine has
- * room. False if that does not suffice. errno is unchanged. */
-static inline bool sy_client_free_second(sy_client *client, uintptr_t item) {
+ * room. errno is unchanged. */
+static inline sy_freed sy_client_free_second(sy_client *client, uintptr_t item) {
     return client->config.kind->free_second(client, item);
 }
 
-/* Whether this thread freed `item` last and still has it: then freeing it now is a double free. */
+/* Whether this thread freed `item` last and still has it: then freeing it now is a double free, as
+ * sy_client_free_second says too. */
 bool sy_client_freed_last(const sy_client *client, uintptr_t item);
 
 /*

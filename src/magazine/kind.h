@@ -30,12 +30,19 @@ struct sy_client;
 struct sy_magazine;
 struct sy_slot;
 
+/* What has become of an item at sy_client_free_second. */
+typedef enum sy_freed {
+    SY_FREED_NOT, /* the thread's magazines have no room for it: sy_client_free is to be called */
+    SY_FREED,     /* it is in a magazine of the thread */
+    SY_FREED_BEFORE, /* this thread freed it last, and still has it: a double free */
+} sy_freed;
+
 typedef struct sy_client_kind {
     /* The functions of client.h with these names. */
     bool (*alloc_second)(struct sy_client *client, uintptr_t *item);
     bool (*alloc_rest)(struct sy_client *client, uintptr_t *item);
     size_t (*alloc_loaded)(struct sy_client *client, uintptr_t *items, size_t count);
-    bool (*free_second)(struct sy_client *client, uintptr_t item);
+    sy_freed (*free_second)(struct sy_client *client, uintptr_t item);
     void (*free)(struct sy_client *client, uintptr_t item);
     size_t (*reserve)(struct sy_client *client, size_t count);
 

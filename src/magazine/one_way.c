@@ -134,12 +134,13 @@ static inline bool put_in_outbox(const sy_client *client, sy_slot *slot, uintptr
     return true;
 }
 
-static bool one_way_free_second(sy_client *client, uintptr_t item) {
+static sy_freed one_way_free_second(sy_client *client, uintptr_t item) {
     sy_slot *slot = sy_slot_steady(client);
-    if (!slot) return false;
+    if (!slot) return sy_client_freed_last(client, item) ? SY_FREED_BEFORE : SY_FREED_NOT;
     SY_INSIDE(sy_thread_own);
     sy_slot_settle(slot);
-    return put_in_outbox(client, slot, item);
+    if (SY_UNLIKELY(sy_slot_has_last(slot, item))) return SY_FREED_BEFORE;
+    return put_in_outbox(client, slot, item) ? SY_FREED : SY_FREED_NOT;
 }
 
 /* Makes room in the outbox; false: there is no magazine for it. The caller checks again, since

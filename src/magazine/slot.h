@@ -163,6 +163,14 @@ static inline size_t sy_slot_pop_some(sy_slot *slot, uintptr_t *items, size_t co
     return most;
 }
 
+/* Whether `item` is the last one of a magazine of the slot, which has a loaded one. */
+static inline bool sy_slot_has_last(const sy_slot *slot, uintptr_t item) {
+    const sy_magazine *previous = slot->previous;
+    if (slot->top > slot->loaded->items && slot->top[-1] == item) return true;
+    uint32_t count = previous ? sy_magazine_count(previous) : 0;
+    return count && previous->items[count - 1] == item;
+}
+
 /* Takes the magazines out of a slot, which is shut then, and puts them before `chain`. The thread
  * list's lock is held, because a client that is being closed takes them under this lock too. */
 static inline sy_magazine *sy_slot_take(sy_slot *slot, sy_magazine *chain) {

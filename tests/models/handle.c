@@ -44,13 +44,13 @@ static bool take_from_list(sy_client *client, uintptr_t *item) {
     return taken;
 }
 
-static bool put_on_list(sy_client *client, uintptr_t item) {
+static sy_freed put_on_list(sy_client *client, uintptr_t item) {
     (void)client;
     sy_lock_acquire(&magazine_lock);
     assert(item == 0 && !waits && "the ordinal is in two places");
     waits = true;
     sy_lock_release(&magazine_lock);
-    return true;
+    return SY_FREED;
 }
 
 static const sy_client_kind list = {.alloc_second = take_from_list, .free_second = put_on_list};

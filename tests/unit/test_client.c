@@ -910,7 +910,9 @@ static void put_seen(struct bank *bank, uintptr_t word) {
     must(slot->top >= slot->limit);
     must(held[word]);
     held[word] = false;
-    if (!sy_client_free_second(&bank->client, word)) sy_client_free(&bank->client, word);
+    sy_freed freed = sy_client_free_second(&bank->client, word);
+    must(freed != SY_FREED_BEFORE);
+    if (freed == SY_FREED_NOT) sy_client_free(&bank->client, word);
     must(slot->top >= slot->limit);
 }
 
