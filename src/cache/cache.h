@@ -230,7 +230,7 @@ extern SY_HIDDEN const sy_part sy_epochs_part;
  * age, and nothing from a reserve. *bytes grows by the bytes discarded.
  */
 bool sy_cache_trim_step(sy_cache *cache, size_t *left, bool aged, size_t *bytes);
-/* The same for empty slabs alone. */
+/* Does one step of a trim of the empty slabs alone. */
 bool sy_cache_release_step(sy_cache *cache, size_t *left, bool aged);
 /* Whether a trim of this thread has set the slab aside. */
 bool sy_cache_is_aside(const sy_slab *slab);

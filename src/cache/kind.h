@@ -56,7 +56,7 @@ struct sy_kind {
     /* Allocates and constructs an object of `size` bytes, at `align` or the cache's alignment if
      * that is less, and takes the turn at the end of the slow path. False with errno. */
     bool (*alloc)(sy_cache *cache, size_t size, size_t align, uintptr_t *object);
-    /* The same, called by a guarded cache of this basic kind, which has asked before whether the
+    /* As `alloc`, called by a guarded cache of this basic kind, which has asked before whether the
      * allocation is to fail. */
     bool (*take)(sy_cache *cache, size_t size, size_t align, uintptr_t *object);
     /* Frees an object, or raises the fault of the free. `told`: the size that the program names;

@@ -25,7 +25,8 @@
 /* Notes why a refill got nothing, for the allocation that will fail for this reason. */
 void sy_refuse(sy_refusal reason);
 
-/* The same after a run was not taken. `refused`: the quota that refused it, NULL: the system. */
+/* Notes the reason after a run was not taken. `refused`: the quota that refused it, NULL: the
+ * system. */
 void sy_refuse_run(const sy_quota *refused);
 
 /* After a refill of the cache got nothing: makes room, as far as the last reason allows. Whether a

@@ -84,7 +84,7 @@ sy_magazine *sy_budget_withdraw(sy_client *client, bool *remote);
 /* All magazines of the client, a chain. */
 sy_magazine *sy_budget_take_all(sy_client *client);
 
-/* The same, but `most` magazines at most. */
+/* Up to `most` magazines of the client, a chain. */
 sy_magazine *sy_budget_take(sy_client *client, unsigned most);
 
 /*

@@ -262,8 +262,8 @@ static inline void sy_drained_end(void) {
  * opened. */
 void sy_client_close_slot(sy_client *client);
 
-/* The same as sy_client_drain, in steps of bounded time; `first` for the first step. False: nothing
- * was left to do. */
+/* Drains a client as sy_client_drain does, in steps of bounded time; `first` for the first step.
+ * False: nothing was left to do. */
 bool sy_client_drain_step(sy_client *client, bool first);
 
 /*
@@ -299,7 +299,7 @@ sy_client *sy_client_pin_next(unsigned after);
 /* Pins one that is open; false: it is suspended. */
 bool sy_client_pin(sy_client *client);
 void sy_client_unpin(sy_client *client);
-/* The same without a pin, for a caller that holds the thread list's lock (around fork). */
+/* The next client, not pinned, for a caller that holds the thread list's lock (around fork). */
 sy_client *sy_client_next_locked(unsigned after);
 
 /* Threads that have loaded slots at present. */
@@ -307,8 +307,8 @@ unsigned sy_thread_count(void);
 
 /* Gives the layer's own unused memory back; returns bytes. */
 size_t sy_magazine_trim(void);
-/* The same in steps, from *at on (0 first); false: all is done. `aged`: only memory that has been
- * unused since the last such step looked at it. */
+/* Gives unused memory back in steps, from *at on (0 first); false: all is done. `aged`: only memory
+ * that has been unused since the last such step looked at it. */
 bool sy_magazine_trim_step(unsigned *at, bool aged, size_t *bytes);
 /* Bytes of magazines and thread records that hold memory. */
 size_t sy_magazine_bytes(void);
