@@ -167,11 +167,11 @@ int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned numbe
         .item_bytes = cache->layout.slot,
         .magazine_items = magazine_items(cache),
         .loaded_items = cache->limit == SIZE_MAX ? 0 : cache->limit / LIMIT_SHARE,
-        .addresses = !(cache->flags & SY_HANDLES),
-        .ordered = number != 0, /* a class of the general heap */
+        .prefetches = !(cache->flags & SY_HANDLES),
+        .place_matters = number != 0, /* a class of the general heap */
         .calls_back = cache->destruct || cache->memory != &sy_memory_main,
         .admits = sy_cache_admit,
-        .bursts = cache->flags & SY_HANDLES,
+        .flushes_many = cache->flags & SY_HANDLES,
         .number = number,
         .of_heap = cache->quota && cache->quota != &sy_quota_process,
     };
@@ -404,7 +404,7 @@ static bool has_slots(sy_cache *cache, size_t items, bool *may_add) {
     sy_slots slots = own_slots(cache);
     if (slots.out >= promise + items) atomic_store(&cache->promise, promise = 0);
     bool enough = !promise || slots.all >= promise + items;
-    *may_add = !cache->tight;
+    *may_add = !cache->no_slab_for_slack;
     sy_lock_release(&cache->lock);
     return enough;
 }
@@ -414,7 +414,7 @@ static void note_slack(sy_cache *cache, bool added) {
     if (added)
         cache->empties_max++;
     else
-        cache->tight = true;
+        cache->no_slab_for_slack = true;
     sy_lock_release(&cache->lock);
 }
 
@@ -445,7 +445,7 @@ static bool make_promise(sy_cache *cache, size_t count, size_t *before) {
     size_t promise = own_slots(cache).out + count;
     *before = atomic_load_explicit(&cache->promise, memory_order_relaxed);
     if (fits && !passed && promise > *before) atomic_store(&cache->promise, promise);
-    cache->tight = false;
+    cache->no_slab_for_slack = false;
     sy_lock_release(&cache->lock);
     return fits;
 }

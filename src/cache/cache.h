@@ -64,9 +64,9 @@ struct sy_cache {
     size_t empties_least; /* empty slabs that every flush keeps */
     size_t empties_batch; /* most empty slabs beyond those worth keeping, to be released together */
 
-    _Atomic(struct sy_try *) tries; /* calls of sy_cache_try_free at work */
-    _Atomic size_t retired;         /* slots whose generations of handles are used up */
-    _Atomic uint64_t limits_hit;    /* allocations refused by the cache's limit or a quota */
+    _Atomic(struct sy_try_free_call *) tries; /* calls of sy_cache_try_free at work */
+    _Atomic size_t retired;                   /* slots whose generations of handles are used up */
+    _Atomic uint64_t limits_hit; /* allocations refused by the cache's limit or a quota */
 
     sy_lock lock; /* guards all below, and the slabs' descriptors */
     sy_bins bins;
@@ -81,7 +81,7 @@ struct sy_cache {
     size_t empties_max;     /* empty slabs kept for a reserve, beyond those kept in any case */
     _Atomic size_t promise; /* allocations are promised until so many slots of the cache's own slabs
                              * are out; 0: no promise. Written under the lock */
-    bool tight;             /* no slab could be added for magazines beside the promise */
+    bool no_slab_for_slack; /* no slab could be added for magazines beside the promise */
     uint32_t next_colour;
     uint64_t random; /* with SY_RANDOM */
     sy_cache_counts counts;

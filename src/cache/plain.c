@@ -34,8 +34,8 @@ static void put_item_beyond(sy_cache *cache, uintptr_t item) {
     errno = error;
 }
 
-void sy_plain_put(sy_cache *cache, uintptr_t item, bool spent) {
-    if (!spent && sy_client_free_second(&cache->client, item) == SY_FREED_NOT)
+void sy_plain_put(sy_cache *cache, uintptr_t item, bool retires) {
+    if (!retires && sy_client_free_second(&cache->client, item) == SY_FREED_NOT)
         put_item_beyond(cache, item);
 }
 

@@ -23,9 +23,9 @@ static void sy_zeroed_free(sy_cache *cache, void *object, size_t told) {
 }
 
 /* Called for caches with handles only, so the item is an ordinal. */
-static void sy_zeroed_put(sy_cache *cache, uintptr_t ordinal, bool spent) {
+static void sy_zeroed_put(sy_cache *cache, uintptr_t ordinal, bool retires) {
     sy_cache_wipe(cache, sy_handle_place(&cache->names, ordinal));
-    sy_plain_put(cache, ordinal, spent);
+    sy_plain_put(cache, ordinal, retires);
 }
 
 const sy_kind sy_kind_zeroed = {

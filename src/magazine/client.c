@@ -8,7 +8,7 @@
  *
  *     1. the loaded magazine, of which only a window was open    next_window
  *     2. the previous magazine, if it is full: exchange          exchange_for_full
- *     3. a full magazine from the depot                          sy_budget_withdraw
+ *     3. a full magazine from the depot                          sy_budget_get
  *     4. the slabs: the client's refill fills the magazine       fill_from_slabs
  *     5. items of other shards and of parked threads: flushed    sy_client_alloc_unloaded
  *        to the slabs, then one item
@@ -166,10 +166,10 @@ SY_STEP bool fill_loaded(sy_slot_rule rule, sy_client *client, sy_thread *thread
     slot->exchanges++;
     slot->reserved = 0;
     bool remote;
-    sy_magazine *full = sy_budget_withdraw(client, &remote);
+    sy_magazine *full = sy_budget_get(client, &remote);
     if (!full) return fill_from_slabs(rule, client, thread, slot);
     load_from_depot(rule, thread, slot, full);
-    if (!rule.shuts_frees && remote && client->config.addresses) first_window(slot);
+    if (!rule.shuts_frees && remote && client->config.prefetches) first_window(slot);
     return true;
 }
 
@@ -204,10 +204,10 @@ SY_STEP size_t alloc_loaded(sy_slot_rule rule, sy_client *client, uintptr_t *ite
 static void put_away_previous(sy_client *client, sy_thread *thread, sy_slot *slot) {
     sy_magazine *older = slot->previous;
     sy_slot_set_magazines(slot, slot->loaded, NULL);
-    if (sy_budget_deposit(client, older)) return;
+    if (sy_budget_try_put(client, older)) return;
     sy_magazine_flush(client, older);
     sy_thread_put_empty(thread, older);
-    sy_magazine_flush_chain(client, sy_budget_burst(client));
+    sy_magazine_flush_chain(client, sy_budget_take_along(client));
 }
 
 /* The loaded magazine is full: makes room in the slot. The caller checks again, since functions
@@ -244,11 +244,11 @@ SY_STEP void make_room_in_slot(sy_slot_rule rule, sy_client *client, sy_thread *
  * lie in its cache lines. The item was another thread's, and further threads may use the items
  * beside it. If this thread got it again for each allocation, these threads would write to the same
  * lines: passive false sharing (Berger and others, "Hoard", 2000, section 2). Only for clients that
- * are `ordered`, the heap's classes: their refill calls no function of the program.
+ * have `place_matters`, the heap's classes: their refill calls no function of the program.
  */
 static bool may_share_lines(const sy_client *client) {
     size_t bytes = client->config.item_bytes;
-    bool may = client->config.ordered && bytes < SHARING_BYTES && bytes % LINE != 0;
+    bool may = client->config.place_matters && bytes < SHARING_BYTES && bytes % LINE != 0;
     const sy_slot *slot = (const sy_slot *)sy_abi_1 + client->number;
     return may && !slot->loaded;
 }

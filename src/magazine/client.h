@@ -75,17 +75,18 @@ typedef struct sy_client_config {
     /* Whether the magazines of all threads together may hold `items` items; NULL: any number.
      * Called before a thread without magazines gets its first; false: it gets none for now. */
     bool (*admits)(void *owner, size_t items);
-    bool addresses;  /* items are addresses of memory that is written next: worth prefetching */
-    bool ordered;    /* where small items lie matters more than the time of a free: scattered ones
-                      * go to the slabs, not to the depot (budget.h) */
-    bool calls_back; /* flush may call the program's functions, so idle slots are not flushed in a
-                      * turn, where the program does not expect such a call */
-    bool returns; /* nothing is allocated: freed items are flushed, and never wait in the depot. The
-                   * flush calls no function of the program, and the client is never closed */
-    bool bursts;  /* magazines that the depot refuses are flushed many at a time, so that few frees
-                   * take long */
-    unsigned number; /* SY_CLIENT_FIRST up to SY_CLIENT_DEMANDED - 1, or 0: any */
-    bool of_heap;    /* a size class of a separate heap */
+    bool prefetches;    /* items are addresses of memory that is written next: worth prefetching */
+    bool place_matters; /* where small items lie matters more than the time of a free: scattered
+                         * ones go to the slabs, not to the depot (budget.h) */
+    bool calls_back;    /* flush may call the program's functions, so idle slots are not flushed in
+                         * a turn, where the program does not expect such a call */
+    bool returns;       /* nothing is allocated: freed items are flushed, and never wait in the
+                         * depot. The flush calls no function of the program, and the client is
+                         * never closed */
+    bool flushes_many;  /* magazines that the depot refuses are flushed many at a time, so that few
+                         * frees take long */
+    unsigned number;    /* SY_CLIENT_FIRST up to SY_CLIENT_DEMANDED - 1, or 0: any */
+    bool of_heap;       /* a size class of a separate heap */
 } sy_client_config;
 
 typedef struct sy_magazine sy_magazine;
@@ -100,7 +101,7 @@ typedef struct sy_client {
     bool closing;                /* guarded by the same: its end has begun */
     bool awaited;                /* guarded by the same: a thread waits until `pins` is 0 */
     _Atomic uint32_t holders;    /* threads whose slot may hold items of it (capacity not 0) */
-    _Atomic uint64_t granted;    /* of loaded_items: what threads may hold at present */
+    _Atomic uint64_t allowed;    /* of loaded_items: what threads may hold at present */
     void (*end)(void *arg);      /* guarded by the same: not NULL if its end was put off; the */
     void *end_arg;               /* thread that drops the last pin calls end(end_arg) */
     struct sy_client

@@ -46,7 +46,7 @@ static sy_magazine *take_parked(sy_client *client) {
 }
 
 /* Moves the magazines of parked threads to the depot, to be flushed in steps. */
-static void deposit_parked(sy_client *client, bool surplus) {
+static void put_parked_in_depot(sy_client *client, bool surplus) {
     sy_threads_lock();
     sy_magazine *chain = take_parked(client);
     while (chain) {
@@ -59,7 +59,7 @@ static void deposit_parked(sy_client *client, bool surplus) {
 
 /* Takes the magazines of parked threads and up to `most` of the depot; a chain. The lock is held.
  */
-static sy_magazine *take_all(sy_client *client, unsigned most) {
+static sy_magazine *take_waiting(sy_client *client, unsigned most) {
     SY_HOLDS_THREADS();
     sy_magazine *chain = take_parked(client), **end = &chain;
     while (*end) end = &(*end)->chain;
@@ -78,7 +78,7 @@ static bool move_out(sy_client *client, sy_magazine *(*take)(sy_client *client, 
 }
 
 /* Flushes the items of parked threads and of the depot; whether there were any. */
-static bool reclaim_waiting(sy_client *client) { return move_out(client, take_all, UINT_MAX); }
+static bool reclaim_waiting(sy_client *client) { return move_out(client, take_waiting, UINT_MAX); }
 
 /* ---- for an allocation ---- */
 
@@ -157,7 +157,7 @@ void sy_client_close_slot(sy_client *client) {
 bool sy_client_drain_step(sy_client *client, bool first) {
     if (first) {
         begin_drain(client);
-        deposit_parked(client, false);
+        put_parked_in_depot(client, false);
     }
     return move_out(client, sy_budget_take, STEP_MAGAZINES);
 }
@@ -165,7 +165,7 @@ bool sy_client_drain_step(sy_client *client, bool first) {
 bool sy_client_reap_step(sy_client *client, bool first, bool idle) {
     if (first) {
         sy_budget_begin_reap(client, idle);
-        if (idle) deposit_parked(client, true);
+        if (idle) put_parked_in_depot(client, true);
     }
     return move_out(client, sy_budget_reap, STEP_MAGAZINES);
 }

@@ -122,7 +122,7 @@ static size_t one_way_reserve(sy_client *client, size_t count) {
 /* ---- free ---- */
 
 /* Puts an item into the outbox, if that has room. Under a bound of loaded items this is what the
- * slot was granted. */
+ * slot was allowed. */
 static inline bool put_in_outbox(const sy_client *client, sy_slot *slot, uintptr_t item) {
     sy_magazine *outbox = slot->previous;
     uint32_t count = outbox ? sy_magazine_count(outbox) : 0;

@@ -245,7 +245,7 @@ static void all_threads_together_hold_what_is_granted(void **state) {
     count_held(bank, &depot, &loaded);
     assert_int_equal(loaded, 0);
     assert_true(depot <= BOUND);
-    assert_int_equal(atomic_load(&bank->client.granted), 0);
+    assert_int_equal(atomic_load(&bank->client.allowed), 0);
     close_bank(bank);
     pthread_barrier_destroy(&barrier);
 }
