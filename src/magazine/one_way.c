@@ -228,27 +228,27 @@ void sy_thread_put_back(void) {
 /* ---- the kinds ---- */
 
 /* The kind sy_client_NAME: the functions above, with a constant rule if they have one. */
-#define ONE_WAY_KIND(NAME, COUNTS)                                                   \
-    static const sy_slot_rule NAME##_rule = {.shuts_frees = true, .counts = COUNTS}; \
-    static bool NAME##_alloc_second(sy_client *client, uintptr_t *item) {            \
-        return alloc_second_one_way(NAME##_rule, client, item);                      \
-    }                                                                                \
-    static bool NAME##_alloc_rest(sy_client *client, uintptr_t *item) {              \
-        return alloc_rest_one_way(NAME##_rule, client, item);                        \
-    }                                                                                \
-    static void NAME##_load(sy_slot *slot, sy_magazine *magazine) {                  \
-        sy_slot_load(NAME##_rule, slot, magazine);                                   \
-    }                                                                                \
-    static void NAME##_count(sy_slot *slot) { sy_slot_count(NAME##_rule, slot); }    \
-    const sy_client_kind sy_client_##NAME = {                                        \
-        .alloc_second = NAME##_alloc_second,                                         \
-        .alloc_rest = NAME##_alloc_rest,                                             \
-        .alloc_loaded = one_way_alloc_loaded,                                        \
-        .free_second = one_way_free_second,                                          \
-        .free = one_way_free,                                                        \
-        .reserve = one_way_reserve,                                                  \
-        .load = NAME##_load,                                                         \
-        .count = NAME##_count,                                                       \
+#define ONE_WAY_KIND(NAME, COUNTS)                                                     \
+    static const sy_slot_rule NAME##_rule = {.shuts_frees = true, .counts = (COUNTS)}; \
+    static bool NAME##_alloc_second(sy_client *client, uintptr_t *item) {              \
+        return alloc_second_one_way(NAME##_rule, client, item);                        \
+    }                                                                                  \
+    static bool NAME##_alloc_rest(sy_client *client, uintptr_t *item) {                \
+        return alloc_rest_one_way(NAME##_rule, client, item);                          \
+    }                                                                                  \
+    static void NAME##_load(sy_slot *slot, sy_magazine *magazine) {                    \
+        sy_slot_load(NAME##_rule, slot, magazine);                                     \
+    }                                                                                  \
+    static void NAME##_count(sy_slot *slot) { sy_slot_count(NAME##_rule, slot); }      \
+    const sy_client_kind sy_client_##NAME = {                                          \
+        .alloc_second = NAME##_alloc_second,                                           \
+        .alloc_rest = NAME##_alloc_rest,                                               \
+        .alloc_loaded = one_way_alloc_loaded,                                          \
+        .free_second = one_way_free_second,                                            \
+        .free = one_way_free,                                                          \
+        .reserve = one_way_reserve,                                                    \
+        .load = NAME##_load,                                                           \
+        .count = NAME##_count,                                                         \
     }
 
 ONE_WAY_KIND(one_way, false);
