@@ -30,10 +30,11 @@ void *sy_shim_alloc_due(size_t size, size_t align);
 static inline void *sy_shim_alloc(size_t size) {
     void *object;
     if (sy_sample_due()) return sy_shim_alloc_due(sy_shim_size(size), SY_SHIM_ALIGN);
-    return SY_LIKELY(sy_fast_alloc(size, &object)) ? object : sy_malloc(sy_shim_size(size));
+    if (SY_UNLIKELY(size > SY_WIDE_TABLE_MAX)) return sy_malloc(size);
+    return SY_LIKELY(sy_fast_alloc(size, &object)) ? object : sy_malloc_slow(sy_shim_size(size));
 }
 
-/* The same at `align`, a power of two. */
+/* Allocates as malloc does, at `align`, a power of two. */
 static inline void *sy_shim_alloc_aligned(size_t size, size_t align) {
     if (align <= SY_SHIM_ALIGN) return sy_shim_alloc(size);
     return sy_sample_due() ? sy_shim_alloc_due(size, align) : sy_aligned_alloc(align, size);
@@ -48,10 +49,10 @@ static inline void sy_shim_free(void *object) {
     if (sy_shim_is_misaligned(object))
         sy_free_misaligned(object);
     else if (SY_UNLIKELY(!sy_fast_free(object)))
-        sy_free(object);
+        sy_free_slow(object);
 }
 
-/* The same with the size that the program names. */
+/* Frees an object with the size that the program names. */
 static inline void sy_shim_free_sized(void *object, size_t size) {
     if (sy_shim_is_misaligned(object))
         sy_free_misaligned(object);
@@ -59,7 +60,7 @@ static inline void sy_shim_free_sized(void *object, size_t size) {
         sy_free_sized(object, sy_shim_size(size));
 }
 
-/* The same with size and alignment. */
+/* Frees an object with the size and alignment that the program names. */
 static inline void sy_shim_free_aligned_sized(void *object, size_t align, size_t size) {
     if (align <= SY_SHIM_ALIGN || sy_shim_is_misaligned(object))
         sy_shim_free_sized(object, size);

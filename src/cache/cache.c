@@ -149,24 +149,29 @@ static void end_watch(sy_cache *cache) {
     cache->watch = NULL;
 }
 
+static const sy_client_kind *client_kind(const sy_cache *cache) {
+    bool guards = sy_cache_guards(cache);
+    if (cache->flags & SY_EPOCHS) return guards ? &sy_client_one_way_guarded : &sy_client_one_way;
+    if (guards) return &sy_client_guarded;
+    return cache->flags & SY_ZERO ? &sy_client_seen : &sy_client_plain;
+}
+
 int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned number) {
     set_up_cache(cache, config, number);
     if (begin_watch(cache) != 0) return -1;
     const sy_client_config client = {
+        .kind = client_kind(cache),
         .refill = cache->kind->refill,
         .flush = cache->kind->flush,
         .owner = cache,
         .item_bytes = cache->layout.slot,
         .magazine_items = magazine_items(cache),
         .loaded_items = cache->limit == SIZE_MAX ? 0 : cache->limit / LIMIT_SHARE,
-        .addresses = !(cache->flags & SY_HANDLES),
-        .ordered = number != 0, /* a class of the general heap */
+        .prefetches = !(cache->flags & SY_HANDLES),
+        .place_matters = number != 0, /* a class of the general heap */
         .calls_back = cache->destruct || cache->memory != &sy_memory_main,
         .admits = sy_cache_admit,
-        .one_way = cache->flags & SY_EPOCHS,
-        .bursts = cache->flags & SY_HANDLES,
-        .sees_frees = cache->flags & (SY_GUARD | SY_ZERO),
-        .guarded = sy_cache_guards(cache),
+        .flushes_many = cache->flags & SY_HANDLES,
         .number = number,
         .of_heap = cache->quota && cache->quota != &sy_quota_process,
     };
@@ -399,7 +404,7 @@ static bool has_slots(sy_cache *cache, size_t items, bool *may_add) {
     sy_slots slots = own_slots(cache);
     if (slots.out >= promise + items) atomic_store(&cache->promise, promise = 0);
     bool enough = !promise || slots.all >= promise + items;
-    *may_add = !cache->tight;
+    *may_add = !cache->no_slab_for_slack;
     sy_lock_release(&cache->lock);
     return enough;
 }
@@ -409,7 +414,7 @@ static void note_slack(sy_cache *cache, bool added) {
     if (added)
         cache->empties_max++;
     else
-        cache->tight = true;
+        cache->no_slab_for_slack = true;
     sy_lock_release(&cache->lock);
 }
 
@@ -440,7 +445,7 @@ static bool make_promise(sy_cache *cache, size_t count, size_t *before) {
     size_t promise = own_slots(cache).out + count;
     *before = atomic_load_explicit(&cache->promise, memory_order_relaxed);
     if (fits && !passed && promise > *before) atomic_store(&cache->promise, promise);
-    cache->tight = false;
+    cache->no_slab_for_slack = false;
     sy_lock_release(&cache->lock);
     return fits;
 }

@@ -64,9 +64,9 @@ struct sy_cache {
     size_t empties_least; /* empty slabs that every flush keeps */
     size_t empties_batch; /* most empty slabs beyond those worth keeping, to be released together */
 
-    _Atomic(struct sy_try *) tries; /* calls of sy_cache_try_free at work */
-    _Atomic size_t retired;         /* slots whose generations of handles are used up */
-    _Atomic uint64_t limits_hit;    /* allocations refused by the cache's limit or a quota */
+    _Atomic(struct sy_try_free_call *) tries; /* calls of sy_cache_try_free at work */
+    _Atomic size_t retired;                   /* slots whose generations of handles are used up */
+    _Atomic uint64_t limits_hit; /* allocations refused by the cache's limit or a quota */
 
     sy_lock lock; /* guards all below, and the slabs' descriptors */
     sy_bins bins;
@@ -81,7 +81,7 @@ struct sy_cache {
     size_t empties_max;     /* empty slabs kept for a reserve, beyond those kept in any case */
     _Atomic size_t promise; /* allocations are promised until so many slots of the cache's own slabs
                              * are out; 0: no promise. Written under the lock */
-    bool tight;             /* no slab could be added for magazines beside the promise */
+    bool no_slab_for_slack; /* no slab could be added for magazines beside the promise */
     uint32_t next_colour;
     uint64_t random; /* with SY_RANDOM */
     sy_cache_counts counts;
@@ -132,6 +132,16 @@ extern SY_HIDDEN const sy_part sy_caches_part;
 /* With SY_ZERO: overwrites an object that is being freed with zeros. If no object of the cache
  * begins there, it does nothing; the caller reports the fault. */
 void sy_cache_wipe(const sy_cache *cache, void *object);
+
+/* ---- take.c ---- */
+
+/* Takes an item of the client, for an allocation that found none in this thread's magazines. Slow
+ * paths call it in place of sy_client_alloc_rest. False with errno, and the reason is kept. */
+bool sy_cache_take_item(sy_cache *cache, uintptr_t *item);
+
+/* Calls of sy_cache_take_item by this thread that ask the client at present. They nest if a
+ * constructor allocates. Then no callback of a limit is called. */
+extern SY_HIDDEN SY_TLS unsigned sy_cache_asks;
 
 /* ---- refill.c: between magazines and slabs ---- */
 
@@ -220,7 +230,7 @@ extern SY_HIDDEN const sy_part sy_epochs_part;
  * age, and nothing from a reserve. *bytes grows by the bytes discarded.
  */
 bool sy_cache_trim_step(sy_cache *cache, size_t *left, bool aged, size_t *bytes);
-/* The same for empty slabs alone. */
+/* Does one step of a trim of the empty slabs alone. */
 bool sy_cache_release_step(sy_cache *cache, size_t *left, bool aged);
 /* Whether a trim of this thread has set the slab aside. */
 bool sy_cache_is_aside(const sy_slab *slab);

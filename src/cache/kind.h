@@ -56,15 +56,16 @@ struct sy_kind {
     /* Allocates and constructs an object of `size` bytes, at `align` or the cache's alignment if
      * that is less, and takes the turn at the end of the slow path. False with errno. */
     bool (*alloc)(sy_cache *cache, size_t size, size_t align, uintptr_t *object);
-    /* The same, called by a guarded cache of this basic kind, which has asked before whether the
+    /* As `alloc`, called by a guarded cache of this basic kind, which has asked before whether the
      * allocation is to fail. */
     bool (*take)(sy_cache *cache, size_t size, size_t align, uintptr_t *object);
     /* Frees an object, or raises the fault of the free. `told`: the size that the program names;
      * SIZE_MAX: it names none. errno is kept. */
     void (*free)(sy_cache *cache, void *object, size_t told);
     /* Puts back an item that this thread alone owns, for a cache with handles of this basic kind:
-     * an ordinal whose word is free. `spent`: the ordinal is not given out again. errno is kept. */
-    void (*put)(sy_cache *cache, uintptr_t item, bool spent);
+     * an ordinal whose word is free. `retires`: the ordinal is not given out again. errno is
+     * kept. */
+    void (*put)(sy_cache *cache, uintptr_t item, bool retires);
     /* Frees an object; false: it is no live object of the cache. The caller takes the turn. */
     bool (*try_free)(sy_cache *cache, void *object);
     /* Whether an object of the cache begins at `object`, and its bytes that the program may use. A
@@ -99,7 +100,7 @@ extern SY_HIDDEN const sy_slab_kind sy_slabs_plain, sy_slabs_watched; /* slabs.c
 /* plain.c */
 bool sy_plain_alloc(sy_cache *cache, size_t size, size_t align, uintptr_t *item);
 void sy_plain_free(sy_cache *cache, void *object, size_t told);
-void sy_plain_put(sy_cache *cache, uintptr_t item, bool spent);
+void sy_plain_put(sy_cache *cache, uintptr_t item, bool retires);
 bool sy_plain_try_free(sy_cache *cache, void *object);
 bool sy_plain_find(const sy_cache *cache, const void *object, size_t *bytes);
 void sy_plain_fill(sy_batch *batch, size_t count);

@@ -53,9 +53,10 @@ typedef struct sy_layout {
 sy_layout sy_layout_make(size_t size, size_t align, bool colour, size_t zone, size_t edge);
 
 /*
- * The same for a size class of the general heap: slots of more than 4 KiB have short slabs. A long
- * slab of large slots holds memory that few of its objects use: the units that it is made of may be
- * dirty, and each of the many classes has a slab. The price is the tail, up to an eighth of a slab.
+ * The layout for a size class of the general heap: slots of more than 4 KiB have short slabs. A
+ * long slab of large slots holds memory that few of its objects use: the units that it is made of
+ * may be dirty, and each of the many classes has a slab. The price is the tail, up to an eighth of
+ * a slab.
  */
 sy_layout sy_layout_make_class(size_t size, size_t align, size_t zone, size_t edge);
 

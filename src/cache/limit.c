@@ -1,7 +1,7 @@
 /*
- * limit.c: allocation in slow paths under limits. If a limit or the system refuses memory, the
- * functions here free unused memory, call the limit's callback, and try once more. They note the
- * reason of a failure for sy_last_refusal.
+ * limit.c: what slow paths do if a limit or the system refuses memory. The functions here free
+ * unused memory, call the limit's callback, and note the reason of a failure for sy_last_refusal.
+ * Spans of the heap are taken and resized here too; take.c tries again for caches.
  */
 #include "cache/limit.h"
 
@@ -16,7 +16,6 @@
 static SY_TLS struct {
     sy_refusal reason;       /* why the last refill got nothing */
     sy_refusal last;         /* why the last refused allocation was refused: sy_last_refusal */
-    unsigned refills;        /* nested allocations of this thread that are refilling at present */
     bool busy;               /* this thread is making room, or is in a callback */
     const sy_quota *refused; /* the quota that caused `reason`; NULL: none did */
 } own_limit;
@@ -76,7 +75,7 @@ static bool call_back(sy_quota *quota) {
 /* The parent is read before the callback is called, since the callback may destroy the heap. */
 void sy_limit_tell(sy_quota *quota) {
     int error = errno;
-    if (own_limit.busy || own_limit.refills) return;
+    if (own_limit.busy || sy_cache_asks) return;
     own_limit.busy = true;
     for (sy_quota *parent; quota; quota = parent) {
         parent = quota->parent;
@@ -173,23 +172,12 @@ static bool make_room(sy_quota *refused, const sy_memory *memory) {
     own_limit.busy = true;
     bool released = bring_back(refused, memory);
     if (!refused) released |= sy_chunk_find_room(&sy_memory_main);
-    if (refused && !own_limit.refills && call_back(refused)) bring_back(refused, memory);
+    if (refused && !sy_cache_asks && call_back(refused)) bring_back(refused, memory);
     own_limit.busy = false;
     return refused || released;
 }
 
-/* ---- allocation under limits ---- */
-
-/* Runs also if a constructor throws. */
-static void end_refill(const unsigned *outer) { own_limit.refills = *outer; }
-
-static bool refill(sy_cache *cache, uintptr_t *item) {
-    unsigned outer SY_CLEANUP(end_refill) = own_limit.refills++;
-    bool got = sy_client_alloc(&cache->client, item);
-    if (!got && own_drain.watch && gives_back(cache, own_drain.quota, own_drain.memory))
-        sy_client_close_slot(&cache->client);
-    return got;
-}
+/* ---- after a refusal ---- */
 
 /* The quota that refused the last refill; NULL: none. It is `quota` or a parent, so it exists. */
 static sy_quota *refusing(sy_quota *quota) {
@@ -202,27 +190,19 @@ static void count_hit(sy_quota *refused) {
     own_limit.last = own_limit.reason;
 }
 
-static SY_COLD bool take_again(sy_cache *cache, uintptr_t *item) {
-    int error = errno;
-    /* Items that a reserve promised may have been on their way from a magazine to the slabs. */
-    bool promised = atomic_load_explicit(&cache->promise, memory_order_relaxed);
-    if (make_room(refusing(cache->quota), cache->memory) || promised) {
-        if (refill(cache, item)) return true;
-        error = errno;
-    }
+bool sy_limit_make_room(const sy_cache *cache) {
+    return make_room(refusing(cache->quota), cache->memory);
+}
+
+void sy_limit_count_refusal(sy_cache *cache) {
     count_hit(refusing(cache->quota));
     if (own_limit.reason != SY_REFUSAL_SYSTEM && own_limit.reason != SY_REFUSAL_CONSTRUCTOR)
         atomic_fetch_add_explicit(&cache->limits_hit, 1, memory_order_relaxed);
-    errno = error;
-    return false;
 }
 
-bool sy_cache_take(sy_cache *cache, uintptr_t *item) {
-    SY_CONSTRUCTING_PATH(path, &cache->client);
-    bool got = refill(cache, item) || take_again(cache, item);
-    if (SY_UNLIKELY(sy_quota_crossed(cache->quota))) sy_limit_tell(cache->quota);
-    path.done = true;
-    return got;
+void sy_limit_end_miss(sy_cache *cache) {
+    if (own_drain.watch && gives_back(cache, own_drain.quota, own_drain.memory))
+        sy_client_close_slot(&cache->client);
 }
 
 static sy_slab *take_span(size_t bytes, size_t align, size_t room, bool *clean) {

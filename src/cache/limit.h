@@ -1,10 +1,11 @@
 /*
- * limit.h: allocation in slow paths when a limit in bytes is reached: memory is freed, the limit's
- * callback is called, and the reason of a failure is kept for sy_last_refusal.
+ * limit.h: what slow paths do when a limit in bytes is reached: memory is freed, the callback of
+ * the limit is called, and the reason of a failure is kept for sy_last_refusal.
  *
- *     slow path -> sy_client_alloc -> refill -> sy_cache_add_slab -> quota: refuses, or notes that
- *        <------------ the reason is noted on the way out --------------|  the soft mark is reached
- *     slow path: frees memory (drains, releases empty slabs), calls the callback, tries once more
+ *     sy_cache_take_item -> refill -> sy_cache_add_slab -> quota: refuses, or notes that the
+ *        <------------ the reason is noted on the way out ------|  soft mark is reached
+ *     sy_limit_make_room frees memory (drains, releases empty slabs), calls the callback;
+ *     sy_cache_take_item tries once more
  *     at its end: sy_limit_tell calls the callbacks of quotas whose soft mark was reached
  *
  * A refill works on half-filled magazines and runs constructors, so it calls no callback of a
@@ -24,11 +25,20 @@
 /* Notes why a refill got nothing, for the allocation that will fail for this reason. */
 void sy_refuse(sy_refusal reason);
 
-/* The same after a run was not taken. `refused`: the quota that refused it, NULL: the system. */
+/* Notes the reason after a run was not taken. `refused`: the quota that refused it, NULL: the
+ * system. */
 void sy_refuse_run(const sy_quota *refused);
 
-/* Slow paths call this in place of sy_client_alloc. False with errno, and the reason is kept. */
-bool sy_cache_take(sy_cache *cache, uintptr_t *item);
+/* After a refill of the cache got nothing: makes room, as far as the last reason allows. Whether a
+ * second try may succeed. */
+bool sy_limit_make_room(const sy_cache *cache);
+
+/* Counts an allocation of the cache that is refused, and keeps the last reason. */
+void sy_limit_count_refusal(sy_cache *cache);
+
+/* After each refill that got nothing: closes this thread's slot of the cache, if it would let the
+ * next drain seem worth while. */
+void sy_limit_end_miss(sy_cache *cache);
 
 /* Takes a span of the process's heap. The heap calls this in place of sy_run_take. NULL with
  * ENOMEM, and the reason is kept. */

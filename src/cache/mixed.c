@@ -103,7 +103,7 @@ static struct {
 static _Atomic bool ready; /* the client is open, and the caches have joined */
 
 /* The units that this thread has aside. */
-static SY_TLS sy_own own_aside;
+static SY_TLS sy_own own_units_aside;
 
 static inline sy_cache *joined_with(unsigned grains) {
     if (grains > GRAINS_MAX) return NULL;
@@ -871,7 +871,7 @@ static bool open_all(void) {
         .owner = &sy_mixed,
         .item_bytes = ITEM_BYTES,
         .magazine_items = MAGAZINE_ITEMS,
-        .addresses = true,
+        .prefetches = true,
         .returns = true,
         .number = SY_CLASS_MIXED,
     };
@@ -946,14 +946,14 @@ static uint64_t discard(const sy_slab *unit, uint64_t pages, size_t *bytes) {
 static void discard_aside(sy_slab *unit, uint64_t pages, bool aged, size_t *bytes) {
     take_out(unit);
     unit->bin = BIN_ASIDE;
-    sy_own_replace(&own_aside, NULL, unit);
+    sy_own_replace(&own_units_aside, NULL, unit);
     sy_memory_begin_trim(&sy_memory_main);
     sy_lock_release(&sy_mixed.lock);
     uint64_t done = discard(unit, pages, bytes);
     sy_chunk_punched(unit);
     sy_lock_acquire(&sy_mixed.lock);
     sy_memory_end_trim(&sy_memory_main);
-    sy_own_replace(&own_aside, unit, NULL);
+    sy_own_replace(&own_units_aside, unit, NULL);
     unit->holes |= done;
     if (aged) unit->idle |= done; /* a use soon was too early (chunk.h) */
     take_out(unit);               /* a child's recovery has inserted it, if it was not noted */
@@ -1153,7 +1153,7 @@ static void recover(void) {
     if (mixing.torn) make_anew();
     for (sy_slab *unit = sy_mixed.slabs, *next; unit; unit = next) {
         next = unit->next;
-        if (sy_own_times(&own_aside, unit)) continue;
+        if (sy_own_times(&own_units_aside, unit)) continue;
         if (unit->bin == BIN_ASIDE) insert(unit);
         if (unit->free_count == SY_UNIT_GRAINS) unlink_empty(unit);
     }

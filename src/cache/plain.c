@@ -3,35 +3,40 @@
  * the magazines of the client. The inline functions of slabyard/cache.h come here when the thread's
  * loaded slot has no object, or no room for one.
  *
- *     sy_plain_alloc --> sy_client_alloc_second                    the thread's second magazine
- *                    --> sy_cache_take --> sy_client_alloc         the depot
- *                                          --> sy_cache_refill     slabs
- *     sy_plain_free  --> sy_client_free_second                     the thread's second magazine
- *                    --> sy_client_free                            the depot
- *                        --> sy_cache_flush                        slabs
+ *     sy_plain_alloc --> sy_client_alloc_second              the thread's second magazine
+ *                    --> sy_cache_take_item (take.c)
+ *                        --> sy_client_alloc_rest            the depot
+ *                            --> sy_cache_refill             slabs
+ *     sy_plain_free  --> sy_client_free_second               the thread's second magazine
+ *                    --> sy_client_free                      the depot
+ *                        --> sy_cache_flush                  slabs
  */
 #include <errno.h>
 
 #include "cache/kind.h"
-#include "cache/limit.h"
 #include "debug/fault.h"
 
 bool sy_plain_alloc(sy_cache *cache, size_t size, size_t align, uintptr_t *item) {
     (void)size, (void)align; /* each object has the cache's */
     if (sy_client_alloc_second(&cache->client, item)) return true;
     int error = errno;
-    if (!sy_cache_take(cache, item)) return false;
+    if (!sy_cache_take_item(cache, item)) return false;
     sy_turn_of_alloc();
     errno = error;
     return true;
 }
 
-void sy_plain_put(sy_cache *cache, uintptr_t item, bool spent) {
-    if (spent || sy_client_free_second(&cache->client, item)) return;
+/* Puts an item that neither magazine of the thread has room for into the depot or the slabs. */
+static void put_item_beyond(sy_cache *cache, uintptr_t item) {
     int error = errno;
     sy_client_free(&cache->client, item);
     sy_turn();
     errno = error;
+}
+
+void sy_plain_put(sy_cache *cache, uintptr_t item, bool retires) {
+    if (!retires && sy_client_free_second(&cache->client, item) == SY_FREED_NOT)
+        put_item_beyond(cache, item);
 }
 
 static SY_COLD void sy_plain_raise_double_free(const sy_cache *cache, uintptr_t address) {
@@ -43,10 +48,13 @@ static SY_COLD void sy_plain_raise_double_free(const sy_cache *cache, uintptr_t 
 
 void sy_plain_free(sy_cache *cache, void *object, size_t told) {
     (void)told;
-    if (SY_UNLIKELY(sy_client_freed_last(&cache->client, (uintptr_t)object)))
-        sy_plain_raise_double_free(cache, (uintptr_t)object);
+    uintptr_t item = (uintptr_t)object;
+    sy_freed freed = sy_client_free_second(&cache->client, item);
+    if (SY_LIKELY(freed == SY_FREED)) return;
+    if (SY_LIKELY(freed == SY_FREED_NOT))
+        put_item_beyond(cache, item);
     else
-        sy_plain_put(cache, (uintptr_t)object, false);
+        sy_plain_raise_double_free(cache, item);
 }
 
 bool sy_plain_try_free(sy_cache *cache, void *object) {
@@ -64,7 +72,7 @@ void sy_plain_fill(sy_batch *batch, size_t count) {
     sy_cache *cache = batch->cache;
     uintptr_t *items = (uintptr_t *)batch->objects;
     batch->got = sy_client_alloc_loaded(&cache->client, items, count);
-    while (batch->got < count && sy_cache_take(cache, &items[batch->got])) {
+    while (batch->got < count && sy_cache_take_item(cache, &items[batch->got])) {
         batch->got++;
         batch->got +=
             sy_client_alloc_loaded(&cache->client, items + batch->got, count - batch->got);

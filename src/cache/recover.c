@@ -96,7 +96,7 @@ static void make_anew(sy_cache *cache) {
 static void recover(sy_cache *cache) {
     if (cache->torn) make_anew(cache);
     cache->trims = 0;
-    atomic_store(&cache->tries, NULL); /* leave_try of the forking thread finds the list empty */
+    atomic_store(&cache->tries, NULL); /* unlist_call of the forking thread finds the list empty */
     if (sy_cache_guards(cache))
         cache->guarded = sy_guard_live(cache->watch) + sy_guarded_own(cache);
 }

@@ -166,7 +166,7 @@ static void move_down(uintptr_t *items, size_t count, size_t taken) {
 }
 
 /* Takes slots out of mixed units; `anyway`: there is no other memory. */
-static size_t refill_mixed(sy_cache *cache, uintptr_t *items, size_t count, bool anyway) {
+static size_t take_from_mixed(sy_cache *cache, uintptr_t *items, size_t count, bool anyway) {
     size_t taken = sy_mixed_take(cache, items + count, count, anyway);
     move_down(items, count, taken);
     return taken;
@@ -191,10 +191,10 @@ size_t sy_cache_refill(void *owner, uintptr_t *items, size_t count) {
             errno = ENOMEM;
             return 0;
         }
-        taken = refill_mixed(cache, items, count, false);
+        taken = take_from_mixed(cache, items, count, false);
         if (taken) return taken;
         if (sy_cache_add_slab(cache, bins) || has_free_slot(cache, bins)) continue;
-        return refill_mixed(cache, items, count, true);
+        return take_from_mixed(cache, items, count, true);
     }
 }
 
@@ -414,34 +414,34 @@ void sy_cache_flush(void *owner, uintptr_t *items, size_t count, _Atomic uint32_
  * Therefore each call enters a list with the object's address, before it takes the lock. The call
  * that frees the object marks all other calls for the same address as lost.
  */
-typedef struct sy_try {
+typedef struct sy_try_free_call {
     uintptr_t address;
     bool lost; /* another call has freed the object */
-    struct sy_try *next;
-} sy_try;
+    struct sy_try_free_call *next;
+} sy_try_free_call;
 
-static void enter_try(sy_cache *cache, sy_try *try) {
-    try->next = atomic_load_explicit(&cache->tries, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&cache->tries, &try->next, try,
+static void list_call(sy_cache *cache, sy_try_free_call *call) {
+    call->next = atomic_load_explicit(&cache->tries, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&cache->tries, &call->next, call,
                                                   memory_order_release, memory_order_relaxed)) {}
 }
 
 /* Takes a call off the list. The lock is held, but other calls may enter. In the child of a fork
  * the list was emptied, and does not have this call. */
-static void leave_try(sy_cache *cache, sy_try *try) {
+static void unlist_call(sy_cache *cache, sy_try_free_call *call) {
     SY_HOLDS(&cache->lock);
-    sy_try *at = try;
-    if (atomic_compare_exchange_strong_explicit(&cache->tries, &at, try->next, memory_order_acquire,
-                                                memory_order_acquire))
+    sy_try_free_call *at = call;
+    if (atomic_compare_exchange_strong_explicit(&cache->tries, &at, call->next,
+                                                memory_order_acquire, memory_order_acquire))
         return;
-    while (at && at->next != try) at = at->next;
-    if (at) at->next = try->next;
+    while (at && at->next != call) at = at->next;
+    if (at) at->next = call->next;
 }
 
 /* Marks the other calls for this address as lost. The lock is held. */
-static void win_try(sy_cache *cache, uintptr_t address) {
+static void claim_object(sy_cache *cache, uintptr_t address) {
     SY_HOLDS(&cache->lock);
-    sy_try *at = atomic_load_explicit(&cache->tries, memory_order_acquire);
+    sy_try_free_call *at = atomic_load_explicit(&cache->tries, memory_order_acquire);
     for (; at; at = at->next)
         if (at->address == address) at->lost = true;
 }
@@ -461,16 +461,16 @@ static bool is_live(sy_cache *cache, uintptr_t address) {
 }
 
 bool sy_cache_put_live(sy_cache *cache, uintptr_t address) {
-    sy_try try = {.address = address};
+    sy_try_free_call call = {.address = address};
     sy_flush flush;
     begin_flush(&flush, cache);
-    enter_try(cache, &try);
+    list_call(cache, &call);
     sy_clients_lock();
     sy_lock_acquire(&cache->lock);
-    leave_try(cache, &try);
-    bool live = !try.lost && is_live(cache, address);
+    unlist_call(cache, &call);
+    bool live = !call.lost && is_live(cache, address);
     if (live) {
-        win_try(cache, address);
+        claim_object(cache, address);
         if (cache->flags & SY_ZERO) sy_cache_wipe(cache, (void *)address);
         put_slots(&flush, &address, 1);
         end_flush(&flush);

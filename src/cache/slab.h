@@ -74,7 +74,7 @@ static inline void sy_bins_update(sy_bins *bins, sy_slab *slab) {
  */
 void sy_slab_take(sy_slab *slab, const sy_layout *layout, uintptr_t *end, uint32_t count);
 
-/* The same in random order, with `random` as the state of the generator. */
+/* Takes slots in random order, with `random` as the state of the generator. */
 void sy_slab_take_random(sy_slab *slab, const sy_layout *layout, uintptr_t *end, uint32_t count,
                          uint64_t *random);
 

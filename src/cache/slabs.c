@@ -65,16 +65,16 @@ static void fill_slab(sy_cache *cache, sy_slab *slab, uint32_t colour) {
 
 /* With SY_LOCKED locks the slab's memory, with SY_NO_DUMP leaves it out of core dumps. 0, or -1: it
  * cannot be locked. */
-static int hide(const sy_cache *cache, const sy_slab *slab) {
+static int protect_slab(const sy_cache *cache, const sy_slab *slab) {
     void *start = (void *)slab->start;
     if (cache->flags & SY_LOCKED && sy_os_lock(start, slab->bytes, true) != 0) return -1;
     if (cache->flags & SY_NO_DUMP) (void)sy_os_dump(start, slab->bytes, false);
     return 0;
 }
 
-/* Undoes hide before the memory gets another owner. With SY_ZERO it also overwrites the slots if
- * some are out: objects that are live when their cache is destroyed were never freed. */
-static void unhide(const sy_cache *cache, const sy_slab *slab) {
+/* Undoes protect_slab before the memory gets another owner. With SY_ZERO it also overwrites the
+ * slots if some are out: objects that are live when their cache is destroyed were never freed. */
+static void unprotect_slab(const sy_cache *cache, const sy_slab *slab) {
     void *start = (void *)slab->start;
     int error = errno;
     if (cache->flags & SY_ZERO && slab->free_count < slab->slots)
@@ -84,10 +84,10 @@ static void unhide(const sy_cache *cache, const sy_slab *slab) {
     errno = error;
 }
 
-static bool take_all(const sy_cache *cache, sy_slab *slab) {
+static bool take_tables_and_protect(const sy_cache *cache, sy_slab *slab) {
     const sy_slab_kind *kind = sy_slab_kind_of(cache);
     if (!kind->take_tables(cache, slab)) return false;
-    if (hide(cache, slab) == 0) return true;
+    if (protect_slab(cache, slab) == 0) return true;
     kind->give_tables(cache, slab);
     return false;
 }
@@ -145,8 +145,8 @@ bool sy_cache_add_slab(sy_cache *cache, sy_bins *bins) {
     sy_refuse_run(refused);
     if (!slab) return false;
     if (sy_chunk_grows(cache->memory) && is_dense(cache)) sy_chunk_back_ahead(slab, clean);
-    if (!take_all(cache, slab)) {
-        unhide(cache, slab);
+    if (!take_tables_and_protect(cache, slab)) {
+        unprotect_slab(cache, slab);
         sy_quota_give_run(cache->quota, slab);
         errno = ENOMEM;
         return false;
@@ -224,7 +224,7 @@ void sy_cache_release_slab(sy_cache *cache, sy_slab *slab) {
     if (slab->built) sy_cache_destruct(cache, slab, slab->built);
     sy_slab_kind_of(cache)->end(cache, slab);
     if (cache->class_number) sy_map_set_class(slab->start, slab->bytes / SY_UNIT_BYTES, 0);
-    unhide(cache, slab);
+    unprotect_slab(cache, slab);
     sy_slab_kind_of(cache)->give_tables(cache, slab);
     sy_bins *bins = slab->bins;
     slab->first = 0; /* the run is neither a slab nor a span of the heap now */

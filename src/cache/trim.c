@@ -55,9 +55,9 @@ typedef struct sy_claim {
 } sy_claim;
 
 /* The slabs that this thread has set aside in its trims. */
-static SY_TLS sy_own own_aside;
+static SY_TLS sy_own own_slabs_aside;
 
-bool sy_cache_is_aside(const sy_slab *slab) { return sy_own_times(&own_aside, slab); }
+bool sy_cache_is_aside(const sy_slab *slab) { return sy_own_times(&own_slabs_aside, slab); }
 
 /* Whether pages of slabs that are in use can go back to the system. */
 static bool discards(const sy_cache *cache) {
@@ -102,7 +102,7 @@ static bool claim_slab(sy_cache *cache, sy_slab *slab, bool aged, sy_claim *clai
         claim->slots[word] &= slab->built[word];
         slab->built[word] &= ~claim->slots[word];
     }
-    sy_own_replace(&own_aside, NULL, slab);
+    sy_own_replace(&own_slabs_aside, NULL, slab);
     sy_bins_set_aside(slab->bins, slab);
     return true;
 }
@@ -164,7 +164,7 @@ static bool give_granules(sy_cache *cache, const sy_claim *claim, size_t *bytes)
     sy_lock_acquire(&cache->lock);
     slab->holes |= holes;
     if (claim->aged) slab->idle |= holes; /* a use soon was too early (chunk.h) */
-    sy_own_replace(&own_aside, slab, NULL);
+    sy_own_replace(&own_slabs_aside, slab, NULL);
     sy_bins_remove(slab->bins, slab); /* a child's recovery has inserted it, if it was not noted */
     sy_bins_insert(slab->bins, slab);
     bool emptied = slab->bin == SY_BIN_EMPTY && slab->bins != &cache->bins;

@@ -136,9 +136,9 @@ void sy_watched_unbuild(sy_cache *cache, void *object) {
 
 /* Takes an item. If there is none, objects that wait in quarantine are made available. */
 static bool take_item(sy_cache *cache, uintptr_t *item) {
-    if (sy_cache_take(cache, item)) return true;
+    if (sy_cache_take_item(cache, item)) return true;
     int error = errno;
-    if (sy_watched_drain(cache) && sy_cache_take(cache, item)) return true;
+    if (sy_watched_drain(cache) && sy_cache_take_item(cache, item)) return true;
     errno = error;
     return false;
 }
@@ -244,18 +244,18 @@ static bool sy_watched_try_free(sy_cache *cache, void *object) {
     return true;
 }
 
-static void sy_watched_put_on_path(sy_cache *cache, uintptr_t ordinal, bool spent) {
+static void sy_watched_put_on_path(sy_cache *cache, uintptr_t ordinal, bool retires) {
     SY_SLOW_PATH(&cache->client);
     void *object = object_of(cache, ordinal);
     sy_record *record = record_of(cache, object);
     if (sy_watch_claim(cache->watch, record, object, SIZE_MAX))
-        sy_watched_put_away(cache, record, ordinal, !spent);
+        sy_watched_put_away(cache, record, ordinal, !retires);
 }
 
 /* Puts away the object of an ordinal. */
-static void sy_watched_put(sy_cache *cache, uintptr_t ordinal, bool spent) {
+static void sy_watched_put(sy_cache *cache, uintptr_t ordinal, bool retires) {
     int error = errno;
-    sy_watched_put_on_path(cache, ordinal, spent);
+    sy_watched_put_on_path(cache, ordinal, retires);
     sy_turn();
     errno = error;
 }

@@ -2,7 +2,7 @@
  * watched.h: caches with SY_CHECKED (the kind `checked`). Each allocation and each free takes the
  * slow path and is checked there.
  *
- *     sy_cache_alloc_slow --> sy_watched_alloc --> sy_cache_take (slabs; there are no magazines)
+ *     sy_cache_alloc_slow --> sy_watched_alloc --> sy_cache_take_item (slabs; no magazines)
  *     sy_cache_free_slow  --> sy_watched_free  --> quarantine --> sy_client_free (slabs)
  *     handles             --> sy_watched_alloc, sy_watched_put
  *

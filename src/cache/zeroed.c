@@ -1,6 +1,6 @@
 /*
  * zeroed.c: caches with SY_ZERO: a free overwrites the object with zeros. Each free calls a
- * function (`sees_frees`); all else is as in plain caches. With SY_CHECKED a cache is of the kind
+ * function (sy_client_seen); all else is as in plain caches. With SY_CHECKED a cache is of the kind
  * `checked`, which fills freed objects itself.
  *
  * For sy_cache_try_free, sy_cache_put_live overwrites the object, once it is known to be live.
@@ -23,9 +23,9 @@ static void sy_zeroed_free(sy_cache *cache, void *object, size_t told) {
 }
 
 /* Called for caches with handles only, so the item is an ordinal. */
-static void sy_zeroed_put(sy_cache *cache, uintptr_t ordinal, bool spent) {
+static void sy_zeroed_put(sy_cache *cache, uintptr_t ordinal, bool retires) {
     sy_cache_wipe(cache, sy_handle_place(&cache->names, ordinal));
-    sy_plain_put(cache, ordinal, spent);
+    sy_plain_put(cache, ordinal, retires);
 }
 
 const sy_kind sy_kind_zeroed = {

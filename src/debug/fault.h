@@ -13,7 +13,7 @@
  * program is to continue. errno is kept, unless a handler changes it. */
 void sy_fault_raise(const sy_fault *fault);
 
-/* The same, but it never ends the process: for callers that only examine. */
+/* Tells of a fault, but never ends the process: for callers that only examine. */
 void sy_fault_tell(const sy_fault *fault);
 
 #endif

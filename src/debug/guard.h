@@ -84,7 +84,7 @@ typedef void sy_guard_visit(void *object, void *arg);
  * would raise, and returns false.
  */
 bool sy_guard_free(sy_watch *watch, void *object, size_t told, sy_guard_visit *last, void *arg);
-/* The same, but if a check fails it raises no fault. */
+/* As sy_guard_free, but if a check fails it raises no fault. */
 bool sy_guard_try_free(sy_watch *watch, void *object, sy_guard_visit *last, void *arg);
 
 /* Returns the size asked for of the live object that begins at this address; 0: there is none. Sets

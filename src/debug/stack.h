@@ -25,7 +25,7 @@ enum { SY_STACK_DEPTH_MAX = 64 };
  * before main. errno is kept. */
 uint32_t sy_stack_here(void);
 
-/* The same, with up to SY_STACK_DEPTH_MAX frames whatever the option `stack-depth` says. */
+/* Takes the stack with up to SY_STACK_DEPTH_MAX frames, whatever the option `stack-depth` says. */
 uint32_t sy_stack_whole(void);
 
 /* Whether a frame is on the thread's own stack, rather than on a signal stack or on that of a

@@ -104,8 +104,8 @@ enum {
  * and all flags that these include. The option `tools` is left out. */
 unsigned sy_watch_untold(unsigned flags, const char *name);
 
-/* The same, with what the option `tools` adds. `passable`: the result may be SY_PASSED, which
- * removes all other flags of checks. */
+/* As sy_watch_untold, with what the option `tools` adds. `passable`: the result may be SY_PASSED,
+ * which removes all other flags of checks. */
 unsigned sy_watch_checks(unsigned flags, const char *name, bool passable);
 
 /* Whether a cache that is created now, and may be SY_PASSED, would be. */
@@ -145,8 +145,9 @@ void sy_watch_given(const sy_watch *watch, sy_record *record, void *object, size
  * (SIZE_MAX: size not given) is not its size, raises the fault and returns false. Damage in its
  * zones is raised too. */
 bool sy_watch_claim(const sy_watch *watch, sy_record *record, void *object, size_t told);
-/* The same in two parts, for callers that hold a lock during the first: try_claim returns whether
- * the object was live and is now the caller's to free; claimed does the rest, without the lock. */
+/* sy_watch_claim in two parts, for callers that hold a lock during the first: try_claim tells
+ * whether the object was live and is now the caller's to free; claimed does the rest, without the
+ * lock. */
 bool sy_watch_try_claim(sy_record *record);
 void sy_watch_claimed(const sy_watch *watch, sy_record *record, const void *object);
 

@@ -14,21 +14,28 @@
 #include "chunk/map.h"
 #include "heap/classes.h"
 
-/* Allocates `size` bytes at a multiple of 16. False: call sy_malloc, with at least 9 bytes. */
+/* Allocates `size` bytes, up to SY_WIDE_TABLE_MAX, at a multiple of 16. False: call sy_malloc_slow,
+ * with at least 9 bytes. */
 static inline bool sy_fast_alloc(size_t size, void **object) {
     uintptr_t item;
-    if (SY_UNLIKELY(size > SY_WIDE_TABLE_MAX)) return false;
     unsigned class_number = sy_wide_class_table[(size + 15) / 16];
     if (SY_UNLIKELY(!sy_loaded_pop(&sy_abi_1[class_number], &item))) return false;
     *object = (void *)item;
     return true;
 }
 
-/* Frees an object that lies in the map's window. False: call sy_free. */
+/* Frees an object that lies in the map's window. False: call sy_free_slow. */
 static inline bool sy_fast_free(void *object) {
     unsigned class_number;
     return SY_LIKELY(sy_class_near((uintptr_t)object, &class_number)) &&
            SY_LIKELY(sy_loaded_push_once(&sy_abi_1[class_number], (uintptr_t)object));
 }
+
+/* What sy_malloc does when this thread's loaded slot of the class has no object, and for sizes
+ * beyond the classes. */
+void *sy_malloc_slow(size_t size);
+
+/* What sy_free does after sy_fast_free has returned false. */
+void sy_free_slow(void *object);
 
 #endif

@@ -158,10 +158,11 @@ static inline unsigned true_class(const void *object, unsigned found) {
 static SY_COLD void *sy_class_alloc_slow(unsigned class_number, size_t size, size_t align) {
     sy_cpu_keep_frame();
     sy_cache *cache = cache_of_class(class_number);
-    return cache ? sy_cache_alloc_sized(cache, size, align) : NULL;
+    uintptr_t object;
+    return cache && cache->kind->alloc(cache, size, align, &object) ? (void *)object : NULL;
 }
 
-static SY_COLD void *sy_malloc_slow(size_t size) {
+SY_COLD void *sy_malloc_slow(size_t size) {
     sy_cpu_keep_frame();
     if (size > SY_CLASS_SIZE_MAX) return span_to_write(size, SY_UNIT_BYTES);
     return sy_class_alloc_slow(sy_class_for(size), size, SY_MALLOC_ALIGN);
@@ -372,10 +373,13 @@ static void sy_free_in_class(void *object, unsigned class_number, size_t told) {
 
 /* Looks up the class again: to keep it for this call would cost the fast path an instruction. An
  * object outside of the map's window has not been tried yet. */
-static SY_COLD void sy_free_slow(void *object) {
+SY_COLD void sy_free_slow(void *object) {
+    unsigned class_number;
     if (!object) return;
-    unsigned class_number = sy_class_at((uintptr_t)object);
-    if (sy_loaded_push_once(&sy_abi_1[class_number], (uintptr_t)object)) return;
+    if (!sy_class_near((uintptr_t)object, &class_number)) {
+        class_number = sy_class_far((uintptr_t)object);
+        if (sy_loaded_push_once(&sy_abi_1[class_number], (uintptr_t)object)) return;
+    }
     sy_cpu_keep_frame();
     sy_free_in_class(object, class_number, SIZE_MAX);
 }

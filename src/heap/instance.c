@@ -278,7 +278,7 @@ static sy_cache *cache_at(const sy_heap *heap, const void *object, sy_fault_kind
     return SY_LIKELY(begins) ? cache : NULL;
 }
 
-/* The same for functions that free: if there is none, raises the fault. */
+/* The cache of an object that is to be freed; if there is none, raises the fault. */
 static sy_cache *owner_of(const sy_heap *heap, const void *object) {
     sy_fault_kind fault;
     const char *found;

@@ -25,7 +25,7 @@ enum {
     SY_HEAP_SIZE_SHIFT = SY_ADDRESS_BITS - 1, /* log2 of the largest size that sy_run_take gives */
     /* The classes up to that size: those up to 128 bytes, and 8 to a doubling. */
     SY_HEAP_CLASSES = SY_CLASS_128 + 1 + (SY_HEAP_SIZE_SHIFT - 7) * 8,
-    /* The same classes once more, for objects that are aligned beyond a unit. */
+    /* These classes twice: the second time for objects that are aligned beyond a unit. */
     SY_HEAP_CACHES = 2 * SY_HEAP_CLASSES,
     SY_HEAP_NUMBERS_BYTES = SY_CLIENTS_MAX * (int)sizeof(uint16_t),
 };

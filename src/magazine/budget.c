@@ -23,11 +23,11 @@ enum {
     BUDGET_EASY = 4 << 20,    /* bytes to which any budget may grow, whatever the memory limit */
     MEMORY_SHARE = 8,         /* beyond that a shard may hold 1/8 of the process's memory limit */
     MUCH_MEMORY = 4 << 20,   /* of all clients' slabs: more than a processor's nearer caches have */
-    ORDERED_BYTES = 512,     /* where larger items lie makes no difference that can be measured */
+    PLACED_BYTES = 512,      /* where larger items lie makes no difference that can be measured */
     GROWTH_SHARE = 32,       /* while caches grow, a shard keeps 1/32 of the memory of all slabs, */
     GROWTH_LEAST = 64 << 10, /* and at least so many bytes of items */
-    BURST_SHARE = 4,         /* a burst leaves 1/4 of the budget in the shard, */
-    BURST_MOST = 16,         /* and flushes at most so many magazines */
+    ALONG_SHARE = 4,         /* magazines flushed along leave 1/4 of the budget, */
+    ALONG_MOST = 16,         /* and are at most so many */
 };
 
 static _Atomic size_t slab_bytes; /* as sy_budget_note_memory was told last */
@@ -40,15 +40,15 @@ void sy_budget_note_memory(size_t bytes) {
 
 bool sy_capacity_may_begin(const sy_client *client) {
     size_t bytes = client->config.item_bytes;
-    if (!client->config.ordered || bytes <= LARGE_ITEM) return true;
+    if (!client->config.place_matters || bytes <= LARGE_ITEM) return true;
     return bytes <= atomic_load_explicit(&slab_bytes, memory_order_relaxed) / LARGE_ITEM_SHARE;
 }
 
-static bool grant(sy_client *client, uint64_t items) {
+static bool allow_items(sy_client *client, uint64_t items) {
     if (!client->config.loaded_items) return true;
-    uint64_t granted = atomic_fetch_add_explicit(&client->granted, items, memory_order_relaxed);
-    if (granted + items <= client->config.loaded_items) return true;
-    atomic_fetch_sub_explicit(&client->granted, items, memory_order_relaxed);
+    uint64_t allowed = atomic_fetch_add_explicit(&client->allowed, items, memory_order_relaxed);
+    if (allowed + items <= client->config.loaded_items) return true;
+    atomic_fetch_sub_explicit(&client->allowed, items, memory_order_relaxed);
     return false;
 }
 
@@ -75,7 +75,7 @@ bool sy_capacity_widen(sy_client *client, sy_thread *thread, sy_slot *slot, uint
     bool first = !slot->capacity;
     if (first && !enter_as_holder(client)) return false;
     uint64_t more = 2 * (uint64_t)(want - slot->capacity); /* two magazines */
-    if (!grant(client, more)) {
+    if (!allow_items(client, more)) {
         if (first) leave_as_holder(client);
         return false;
     }
@@ -102,7 +102,7 @@ void sy_capacity_give_up(sy_client *client, sy_thread *thread, sy_slot *slot) {
     atomic_fetch_sub_explicit(&thread->loaded_bytes, items * client->config.item_bytes,
                               memory_order_relaxed);
     if (client->config.loaded_items)
-        atomic_fetch_sub_explicit(&client->granted, items, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&client->allowed, items, memory_order_relaxed);
     slot->capacity = 0;
 }
 
@@ -192,12 +192,12 @@ static bool is_scattered(const sy_client *client, const sy_magazine *magazine) {
 static bool belongs_in_slabs(const sy_client *client, sy_depot_shard *shard,
                              const sy_magazine *magazine) {
     return atomic_load_explicit(&slab_bytes, memory_order_relaxed) > MUCH_MEMORY &&
-           client->config.ordered && client->config.item_bytes < ORDERED_BYTES &&
+           client->config.place_matters && client->config.item_bytes < PLACED_BYTES &&
            !atomic_load_explicit(&shard->exported, memory_order_relaxed) &&
            is_scattered(client, magazine);
 }
 
-bool sy_budget_deposit(sy_client *client, sy_magazine *magazine) {
+bool sy_budget_try_put(sy_client *client, sy_magazine *magazine) {
     if (client->config.loaded_items || client->config.returns) return false;
     sy_depot_shard *shard = own_shard(client);
     if (belongs_in_slabs(client, shard, magazine)) return false;
@@ -211,12 +211,12 @@ bool sy_budget_deposit(sy_client *client, sy_magazine *magazine) {
     return true;
 }
 
-sy_magazine *sy_budget_burst(sy_client *client) {
-    if (!client->config.bursts || client->config.loaded_items) return NULL;
+sy_magazine *sy_budget_take_along(sy_client *client) {
+    if (!client->config.flushes_many || client->config.loaded_items) return NULL;
     sy_depot_shard *shard = own_shard(client);
-    uint64_t stays = budget_of(client, shard) / BURST_SHARE;
+    uint64_t stays = budget_of(client, shard) / ALONG_SHARE;
     sy_magazine *chain = NULL, *magazine;
-    for (unsigned i = 1; i < BURST_MOST && sy_depot_items(shard) > stays; i++) {
+    for (unsigned i = 1; i < ALONG_MOST && sy_depot_items(shard) > stays; i++) {
         if (!(magazine = sy_depot_pop(shard))) break;
         atomic_fetch_add_explicit(&shard->refused, sy_magazine_count(magazine),
                                   memory_order_relaxed);
@@ -260,7 +260,7 @@ static void note_low(sy_depot_shard *shard, const sy_magazine *magazine) {
         atomic_store_explicit(&shard->low, left, memory_order_relaxed);
 }
 
-sy_magazine *sy_budget_withdraw(sy_client *client, bool *remote) {
+sy_magazine *sy_budget_get(sy_client *client, bool *remote) {
     sy_depot_shard *shards = sy_depot_shards_of(client->number), *own = own_shard(client);
     unsigned mine = (unsigned)(own - shards), mask = sy_depot_shard_count - 1;
     for (unsigned i = 0; i <= mask; i++) {

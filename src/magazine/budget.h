@@ -44,10 +44,10 @@ bool sy_capacity_may_begin(const sy_client *client);
 bool sy_capacity_grow(sy_client *client, sy_thread *thread, sy_slot *slot);
 
 /* Halves the slot's capacity, because the thread uses little of it. Not for a client with
- * `loaded_items`: its outbox may hold as many items as were granted. */
+ * `loaded_items`: its outbox may hold as many items as were allowed. */
 void sy_capacity_halve(const sy_client *client, sy_thread *thread, sy_slot *slot);
 
-/* Sets the slot's capacity to 0, and lets other slots have what it was granted. */
+/* Sets the slot's capacity to 0, and lets other slots have what it was allowed. */
 void sy_capacity_give_up(sy_client *client, sy_thread *thread, sy_slot *slot);
 
 /* ---- of the depot ---- */
@@ -62,7 +62,7 @@ void sy_budget_put(const sy_client *client, sy_magazine *magazine, bool surplus)
 /*
  * Tells how much memory the slabs of all clients take. If it is more than a processor's nearer
  * caches have (4 MiB), the place of an item of fewer than 512 bytes matters more than the time of a
- * flush: then sy_budget_deposit refuses magazines whose items are scattered. Whether large items
+ * flush: then sy_budget_try_put refuses magazines whose items are scattered. Whether large items
  * wait in magazines, and what shards keep while caches grow, depend on it too.
  */
 void sy_budget_note_memory(size_t bytes);
@@ -71,20 +71,20 @@ void sy_budget_note_memory(size_t bytes);
  * the items are scattered, see above. If other CPUs take magazines from this shard, reverses the
  * items, so that the one freed first is given out first: this CPU is the least likely to still use
  * its cache lines. */
-bool sy_budget_deposit(sy_client *client, sy_magazine *magazine);
+bool sy_budget_try_put(sy_client *client, sy_magazine *magazine);
 
-/* For a client that flushes in bursts: takes the magazines that are flushed along with a refused
- * one; a chain. NULL for other clients. */
-sy_magazine *sy_budget_burst(sy_client *client);
+/* For a client that flushes many magazines at a time: takes those that are flushed along with a
+ * refused one; a chain. NULL for other clients. */
+sy_magazine *sy_budget_take_along(sy_client *client);
 
 /* A magazine of items: from this CPU's shard, else from any other; NULL if there is none. *remote
  * tells whether another CPU filled it. */
-sy_magazine *sy_budget_withdraw(sy_client *client, bool *remote);
+sy_magazine *sy_budget_get(sy_client *client, bool *remote);
 
 /* All magazines of the client, a chain. */
 sy_magazine *sy_budget_take_all(sy_client *client);
 
-/* The same, but `most` magazines at most. */
+/* Up to `most` magazines of the client, a chain. */
 sy_magazine *sy_budget_take(sy_client *client, unsigned most);
 
 /*

@@ -4,12 +4,12 @@
  *
  * A thread has two magazines of a client: the loaded one, and the previous one, which is empty or
  * full (Bonwick and Adams, "Magazines and Vmem", 2001, section 3). An allocation tries, in this
- * order:
+ * order (1 and 2 by alloc_second, the others by alloc_rest):
  *
  *     1. the loaded magazine, of which only a window was open    next_window
  *     2. the previous magazine, if it is full: exchange          exchange_for_full
- *     3. a full magazine from the depot                          sy_budget_withdraw
- *     4. the slabs: the client's refill fills the magazine       sy_slot_refill
+ *     3. a full magazine from the depot                          sy_budget_get
+ *     4. the slabs: the client's refill fills the magazine       fill_from_slabs
  *     5. items of other shards and of parked threads: flushed    sy_client_alloc_unloaded
  *        to the slabs, then one item
  *     6. no memory: false, with errno
@@ -17,7 +17,7 @@
  * A free tries, in this order:
  *
  *     1. the loaded magazine, if it has room                     sy_slot_push
- *     2. the previous magazine, if it is empty: exchange         sy_client_free_second
+ *     2. the previous magazine, if it is empty: exchange         free_second
  *     3. a larger capacity for both, if the bounds allow it      sy_capacity_grow
  *     4. the previous magazine goes to the depot, or, if that    put_away_previous
  *        has enough, to the slabs: the client's flush
@@ -34,20 +34,20 @@
  * While a thread is in one of these functions, no other thread reaches into its slots (SY_INSIDE).
  * If one has done so before, the function first moves what is left (sy_slot_settle).
  *
- * Two kinds of clients are different. For a one-way client (a cache with epochs) the functions here
- * only call those of one_way.h. A client that sees frees (guards, zeroing) takes the steps above,
- * but slot.h keeps its free direction shut: each free comes here, and so does the allocation that
- * is to be guarded (sample.h).
+ * The kinds `plain`, `seen` and `guarded` (kind.h) take these steps, each with its sy_slot_rule. In
+ * the last two the free direction of the slot is shut: each free comes here. In the last one the
+ * allocation that is to be guarded comes here too (sample.h). one_way.c has the other kinds.
  *
  * Related files: budget.h decides how much a slot and the depot may hold, reserve.c fills magazines
  * ahead of allocations, drain.c brings items back to the slabs.
  */
 #include "magazine/client.h"
 
+#include <string.h>
+
 #include "base/cpu.h"
 #include "magazine/budget.h"
 #include "magazine/drain.h"
-#include "magazine/one_way.h"
 #include "magazine/slot.h"
 
 enum {
@@ -58,15 +58,6 @@ enum {
 };
 
 /* ---- the thread's own magazines ---- */
-
-/* This thread's slot, unchanged, if it has a loaded magazine and no trim has asked for its items
- * since the last look; else NULL. A thread without slots reads the shut ones: no magazine there. */
-static inline sy_slot *steady_slot(const sy_client *client) {
-    sy_slot *slot = (sy_slot *)sy_abi_1 + client->number;
-    bool steady = slot->loaded && slot->generation == atomic_load_explicit(&client->generation,
-                                                                           memory_order_relaxed);
-    return SY_LIKELY(steady) ? slot : NULL;
-}
 
 /*
  * The objects of a magazine that another CPU filled are in that CPU's cache. The slow path
@@ -91,11 +82,11 @@ static void first_window(sy_slot *slot) {
 static inline bool has_window(const sy_slot *slot) { return slot->base > slot->loaded->items; }
 
 /* The previous magazine, if it has items, takes the place of the loaded one, which is empty. */
-static inline bool exchange_for_full(const sy_client *client, sy_slot *slot) {
+SY_STEP bool exchange_for_full(sy_slot_rule rule, sy_slot *slot) {
     sy_magazine *empty = slot->loaded, *full = slot->previous;
     if (!full || !sy_magazine_count(full)) return false;
     sy_magazine_set_count(empty, 0);
-    sy_slot_exchange(client, slot, full, empty);
+    sy_slot_exchange(rule, slot, full, empty);
     return true;
 }
 
@@ -110,107 +101,99 @@ static inline bool is_inspected(const sy_slot *slot) {
     return hash < UINT32_MAX / INSPECTED_ONE_IN;
 }
 
-bool sy_client_alloc_second(sy_client *client, uintptr_t *item) {
-    sy_slot *slot = steady_slot(client);
+SY_STEP bool alloc_second(sy_slot_rule rule, sy_client *client, uintptr_t *item) {
+    sy_slot *slot = sy_slot_steady(client);
     if (!slot) return false;
     SY_INSIDE(sy_thread_own);
     sy_slot_settle(slot);
-    if (client->config.one_way) return sy_one_way_take(client, slot, item);
     if (has_window(slot)) {
         next_window(slot);
     } else if (slot->top <= slot->base) {
-        if (!exchange_for_full(client, slot)) return false;
+        if (!exchange_for_full(rule, slot)) return false;
         slot->exchanges++;
-        if (slot->top <= slot->base) return false; /* the next one is to be guarded */
     }
-    *item = sy_slot_pop(client, slot);
+    *item = sy_slot_pop(rule, slot);
     return true;
 }
 
-bool sy_client_free_second(sy_client *client, uintptr_t item) {
-    sy_slot *slot = steady_slot(client);
-    if (!slot) return false;
+SY_STEP sy_freed free_second(sy_slot_rule rule, sy_client *client, uintptr_t item) {
+    sy_slot *slot = sy_slot_steady(client);
+    if (!slot) return sy_client_freed_last(client, item) ? SY_FREED_BEFORE : SY_FREED_NOT;
     SY_INSIDE(sy_thread_own);
     sy_slot_settle(slot);
-    if (client->config.one_way) return sy_one_way_put(client, slot, item);
+    if (SY_UNLIKELY(sy_slot_has_last(slot, item))) return SY_FREED_BEFORE;
     sy_magazine *empty = slot->previous;
-    if (!sy_slot_has_room(client, slot)) {
-        if (slot->capacity < client->config.magazine_items) return false;
-        if (!empty || sy_magazine_count(empty) || is_inspected(slot)) return false;
-        sy_slot_exchange(client, slot, empty, sy_slot_unload(slot));
+    if (!sy_slot_has_room(rule, slot)) {
+        if (slot->capacity < client->config.magazine_items) return SY_FREED_NOT;
+        if (!empty || sy_magazine_count(empty) || is_inspected(slot)) return SY_FREED_NOT;
+        sy_slot_exchange(rule, slot, empty, sy_slot_unload(slot));
     }
-    sy_slot_push(client, slot, item);
-    return true;
-}
-
-static bool is_last(const uintptr_t *items, size_t count, uintptr_t item) {
-    return count && items[count - 1] == item;
+    sy_slot_push(rule, slot, item);
+    return SY_FREED;
 }
 
 bool sy_client_freed_last(const sy_client *client, uintptr_t item) {
     sy_slot *slot = (sy_slot *)sy_abi_1 + client->number;
-    const sy_magazine *loaded = slot->loaded;
-    if (!loaded) return false;
+    if (!slot->loaded) return false;
     SY_INSIDE(sy_thread_own);
     sy_slot_settle(slot);
-    if (is_last(loaded->items, sy_slot_loaded_items(slot), item)) return true;
-    const sy_magazine *previous = slot->previous;
-    return previous && is_last(previous->items, sy_magazine_count(previous), item);
+    return sy_slot_has_last(slot, item);
 }
 
 /* ---- allocation ---- */
 
 /* Exchanges the thread's magazines, which have no items, for `full`, which is from the depot. */
-static void load_from_depot(sy_client *client, sy_thread *thread, sy_slot *slot,
-                            sy_magazine *full) {
+SY_STEP void load_from_depot(sy_slot_rule rule, sy_thread *thread, sy_slot *slot,
+                             sy_magazine *full) {
     sy_magazine *empty = slot->loaded, *spare = slot->previous;
     sy_magazine_set_count(empty, 0);
-    sy_slot_exchange(client, slot, full, spare ? spare : empty);
+    sy_slot_exchange(rule, slot, full, spare ? spare : empty);
     /* Not before it is unloaded: the child of a fork would find it in two places. */
     if (spare) sy_thread_put_empty(thread, empty);
 }
 
+/* Fills the loaded magazine, which is empty, from the slabs, and lets the capacity grow. */
+SY_STEP bool fill_from_slabs(sy_slot_rule rule, sy_client *client, sy_thread *thread,
+                             sy_slot *slot) {
+    sy_magazine *empty = slot->loaded;
+    size_t count = client->config.refill(client->config.owner, empty->items, slot->capacity);
+    sy_capacity_grow(client, thread, slot);
+    return sy_slot_load_filled(rule, slot, empty, count);
+}
+
 /* Gets items into the loaded magazine, which is empty; false with errno when there are none. */
-static bool fill(sy_client *client, sy_thread *thread, sy_slot *slot) {
+SY_STEP bool fill_loaded(sy_slot_rule rule, sy_client *client, sy_thread *thread, sy_slot *slot) {
     slot->exchanges++;
     slot->reserved = 0;
-    if (exchange_for_full(client, slot)) return true;
     bool remote;
-    sy_magazine *full = sy_budget_withdraw(client, &remote);
-    if (!full) return sy_slot_refill(client, thread, slot, true);
-    load_from_depot(client, thread, slot, full);
-    if (remote && client->config.addresses && !client->config.sees_frees) first_window(slot);
+    sy_magazine *full = sy_budget_get(client, &remote);
+    if (!full) return fill_from_slabs(rule, client, thread, slot);
+    load_from_depot(rule, thread, slot, full);
+    if (!rule.shuts_frees && remote && client->config.prefetches) first_window(slot);
     return true;
 }
 
-bool sy_client_alloc(sy_client *client, uintptr_t *item) {
-    if (client->config.one_way) return sy_one_way_alloc(client, item);
+/* The loaded magazine may have items now: sy_slot_ready may call functions of the program. */
+SY_STEP bool alloc_rest(sy_slot_rule rule, sy_client *client, uintptr_t *item) {
     sy_thread *thread = sy_slot_owner(client);
     SY_INSIDE(thread);
     sy_slot *slot = sy_slot_ready(client, thread);
-    if (slot && slot->top <= slot->base && has_window(slot)) next_window(slot);
-    if (SY_LIKELY(slot && (slot->top > slot->base || fill(client, thread, slot)))) {
-        *item = sy_slot_pop(client, slot);
+    if (SY_LIKELY(slot &&
+                  (slot->top > slot->loaded->items || fill_loaded(rule, client, thread, slot)))) {
+        *item = sy_slot_pop(rule, slot);
         return true;
     }
-    return sy_client_alloc_unloaded(client, slot, item);
+    return sy_client_alloc_unloaded(client, slot, false, item);
 }
 
-static size_t pop_some(sy_slot *slot, uintptr_t *items, size_t count) {
-    slot->base = slot->loaded->items;
-    size_t have = (size_t)(slot->top - slot->base), most = have < count ? have : count;
-    for (size_t got = 0; got < most; got++) items[got] = sy_slot_pop_inline(slot);
-    return most;
-}
-
-size_t sy_client_alloc_loaded(sy_client *client, uintptr_t *items, size_t count) {
+SY_STEP size_t alloc_loaded(sy_slot_rule rule, sy_client *client, uintptr_t *items, size_t count) {
     sy_thread *thread = count ? sy_slot_owner(client) : NULL;
     SY_INSIDE(thread);
     sy_slot *slot = sy_slot_ready(client, thread);
     if (!slot) return 0;
-    size_t got = pop_some(slot, items, count);
-    if (got < count && !client->config.one_way && exchange_for_full(client, slot))
-        got += pop_some(slot, items + got, count - got);
+    size_t got = sy_slot_pop_some(slot, items, count);
+    if (got < count && exchange_for_full(rule, slot))
+        got += sy_slot_pop_some(slot, items + got, count - got);
     return got;
 }
 
@@ -221,15 +204,16 @@ size_t sy_client_alloc_loaded(sy_client *client, uintptr_t *items, size_t count)
 static void put_away_previous(sy_client *client, sy_thread *thread, sy_slot *slot) {
     sy_magazine *older = slot->previous;
     sy_slot_set_magazines(slot, slot->loaded, NULL);
-    if (sy_budget_deposit(client, older)) return;
+    if (sy_budget_try_put(client, older)) return;
     sy_magazine_flush(client, older);
     sy_thread_put_empty(thread, older);
-    sy_magazine_flush_chain(client, sy_budget_burst(client));
+    sy_magazine_flush_chain(client, sy_budget_take_along(client));
 }
 
 /* The loaded magazine is full: makes room in the slot. The caller checks again, since functions
  * that flush calls (destructors, the handler of faults) may have filled this slot meanwhile. */
-static void make_room_in_slot(sy_client *client, sy_thread *thread, sy_slot *slot) {
+SY_STEP void make_room_in_slot(sy_slot_rule rule, sy_client *client, sy_thread *thread,
+                               sy_slot *slot) {
     bool inspected = is_inspected(slot);
     slot->exchanges++;
     slot->reserved = 0;
@@ -238,13 +222,13 @@ static void make_room_in_slot(sy_client *client, sy_thread *thread, sy_slot *slo
         return;
     }
     if (sy_capacity_grow(client, thread, slot)) {
-        sy_slot_load(client, slot, sy_slot_unload(slot));
+        sy_slot_load(rule, slot, sy_slot_unload(slot));
         /* A magazine of another thread may hold more than this one's may, even after growing. */
-        if (sy_slot_has_room(client, slot)) return;
+        if (sy_slot_has_room(rule, slot)) return;
     }
     if (slot->previous && sy_magazine_count(slot->previous)) {
         put_away_previous(client, thread, slot);
-        if (sy_slot_has_room(client, slot) || slot->previous) return;
+        if (sy_slot_has_room(rule, slot) || slot->previous) return;
     }
     sy_magazine *empty = slot->previous ? slot->previous : sy_thread_take_empty(thread);
     if (!empty) { /* no empty magazine: flush the full one */
@@ -252,7 +236,7 @@ static void make_room_in_slot(sy_client *client, sy_thread *thread, sy_slot *slo
         return;
     }
     sy_magazine_set_count(empty, 0);
-    sy_slot_exchange(client, slot, empty, sy_slot_unload(slot));
+    sy_slot_exchange(rule, slot, empty, sy_slot_unload(slot));
 }
 
 /*
@@ -260,35 +244,77 @@ static void make_room_in_slot(sy_client *client, sy_thread *thread, sy_slot *slo
  * lie in its cache lines. The item was another thread's, and further threads may use the items
  * beside it. If this thread got it again for each allocation, these threads would write to the same
  * lines: passive false sharing (Berger and others, "Hoard", 2000, section 2). Only for clients that
- * are `ordered`, the heap's classes: their refill calls no function of the program.
+ * have `place_matters`, the heap's classes: their refill calls no function of the program.
  */
 static bool may_share_lines(const sy_client *client) {
     size_t bytes = client->config.item_bytes;
-    bool may = client->config.ordered && bytes < SHARING_BYTES && bytes % LINE != 0;
+    bool may = client->config.place_matters && bytes < SHARING_BYTES && bytes % LINE != 0;
     const sy_slot *slot = (const sy_slot *)sy_abi_1 + client->number;
     return may && !slot->loaded;
 }
 
 /* Gives the slot, which is empty, items that no other thread uses, and puts `item` below them. */
 static SY_COLD bool push_below(sy_client *client, sy_slot *slot, uintptr_t item) {
-    bool empty = slot->top == slot->loaded->items && slot->capacity > 1;
-    return empty && sy_slot_refill_above(client, slot, item);
+    sy_magazine *empty = slot->loaded;
+    if (slot->top != empty->items || slot->capacity == 1) return false;
+    size_t count = client->config.refill(client->config.owner, empty->items, slot->capacity - 1u);
+    if (count == 0) return false;
+    memmove(empty->items + 1, empty->items, count * sizeof *empty->items);
+    empty->items[0] = item;
+    sy_magazine_set_count(empty, count + 1);
+    client->config.kind->load(slot, empty);
+    return true;
 }
 
-void sy_client_free(sy_client *client, uintptr_t item) {
-    if (client->config.one_way) {
-        sy_one_way_free(client, item);
-        return;
-    }
+SY_STEP void free_item(sy_slot_rule rule, sy_client *client, uintptr_t item) {
     bool first = may_share_lines(client);
     sy_thread *thread = sy_slot_owner(client);
     SY_INSIDE(thread);
     sy_slot *slot;
-    while ((slot = sy_slot_ready(client, thread)) != NULL && !sy_slot_has_room(client, slot))
-        make_room_in_slot(client, thread, slot);
+    while ((slot = sy_slot_ready(client, thread)) != NULL && !sy_slot_has_room(rule, slot))
+        make_room_in_slot(rule, client, thread, slot);
     if (SY_UNLIKELY(slot && first) && push_below(client, slot, item)) return;
     if (SY_LIKELY(slot))
-        sy_slot_push(client, slot, item);
+        sy_slot_push(rule, slot, item);
     else
         client->config.flush(client->config.owner, &item, 1, NULL);
 }
+
+/* ---- the kinds ---- */
+
+/* The kind sy_client_NAME: the functions above with a constant rule. */
+#define TWO_WAY_KIND(NAME, SHUTS_FREES, COUNTS)                                                 \
+    static const sy_slot_rule NAME##_rule = {.shuts_frees = (SHUTS_FREES), .counts = (COUNTS)}; \
+    static bool NAME##_alloc_second(sy_client *client, uintptr_t *item) {                       \
+        return alloc_second(NAME##_rule, client, item);                                         \
+    }                                                                                           \
+    static bool NAME##_alloc_rest(sy_client *client, uintptr_t *item) {                         \
+        return alloc_rest(NAME##_rule, client, item);                                           \
+    }                                                                                           \
+    static size_t NAME##_alloc_loaded(sy_client *client, uintptr_t *items, size_t count) {      \
+        return alloc_loaded(NAME##_rule, client, items, count);                                 \
+    }                                                                                           \
+    static sy_freed NAME##_free_second(sy_client *client, uintptr_t item) {                     \
+        return free_second(NAME##_rule, client, item);                                          \
+    }                                                                                           \
+    static void NAME##_free(sy_client *client, uintptr_t item) {                                \
+        free_item(NAME##_rule, client, item);                                                   \
+    }                                                                                           \
+    static void NAME##_load(sy_slot *slot, sy_magazine *magazine) {                             \
+        sy_slot_load(NAME##_rule, slot, magazine);                                              \
+    }                                                                                           \
+    static void NAME##_count(sy_slot *slot) { sy_slot_count(NAME##_rule, slot); }               \
+    const sy_client_kind sy_client_##NAME = {                                                   \
+        .alloc_second = NAME##_alloc_second,                                                    \
+        .alloc_rest = NAME##_alloc_rest,                                                        \
+        .alloc_loaded = NAME##_alloc_loaded,                                                    \
+        .free_second = NAME##_free_second,                                                      \
+        .free = NAME##_free,                                                                    \
+        .reserve = sy_slot_reserve_both,                                                        \
+        .load = NAME##_load,                                                                    \
+        .count = NAME##_count,                                                                  \
+    }
+
+TWO_WAY_KIND(plain, false, false);
+TWO_WAY_KIND(seen, true, false);
+TWO_WAY_KIND(guarded, true, true);

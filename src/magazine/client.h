@@ -35,6 +35,7 @@
 #include <stdint.h>
 
 #include "debug/callback.h"
+#include "magazine/kind.h"
 #include "os/platform.h"
 #include "os/start.h"
 
@@ -55,6 +56,7 @@ enum {
 };
 
 typedef struct sy_client_config {
+    const sy_client_kind *kind; /* NULL: plain */
     /* Writes up to `count` words to `items`. The last one is given out first. Returns their number;
      * 0 with errno when there are none. */
     size_t (*refill)(void *owner, uintptr_t *items, size_t count);
@@ -73,22 +75,18 @@ typedef struct sy_client_config {
     /* Whether the magazines of all threads together may hold `items` items; NULL: any number.
      * Called before a thread without magazines gets its first; false: it gets none for now. */
     bool (*admits)(void *owner, size_t items);
-    bool addresses;  /* items are addresses of memory that is written next: worth prefetching */
-    bool ordered;    /* where small items lie matters more than the time of a free: scattered ones
-                      * go to the slabs, not to the depot (budget.h) */
-    bool calls_back; /* flush may call the program's functions, so idle slots are not flushed in a
-                      * turn, where the program does not expect such a call */
-    bool one_way;    /* freed items are flushed, not given out again. So refill may give different
-                   * kinds of items to different threads, or after sy_thread_put_back */
-    bool returns; /* nothing is allocated: freed items are flushed, and never wait in the depot. The
-                   * flush calls no function of the program, and the client is never closed */
-    bool bursts;  /* magazines that the depot refuses are flushed many at a time, so that few frees
-                   * take long */
-    bool sees_frees; /* each free is a call; allocations stay inline */
-    bool guarded;    /* sees_frees is set too, and allocations to be guarded are calls
-                      * (sy_client_due) */
-    unsigned number; /* SY_CLIENT_FIRST up to SY_CLIENT_DEMANDED - 1, or 0: any */
-    bool of_heap;    /* a size class of a separate heap */
+    bool prefetches;    /* items are addresses of memory that is written next: worth prefetching */
+    bool place_matters; /* where small items lie matters more than the time of a free: scattered
+                         * ones go to the slabs, not to the depot (budget.h) */
+    bool calls_back;    /* flush may call the program's functions, so idle slots are not flushed in
+                         * a turn, where the program does not expect such a call */
+    bool returns;       /* nothing is allocated: freed items are flushed, and never wait in the
+                         * depot. The flush calls no function of the program, and the client is
+                         * never closed */
+    bool flushes_many;  /* magazines that the depot refuses are flushed many at a time, so that few
+                         * frees take long */
+    unsigned number;    /* SY_CLIENT_FIRST up to SY_CLIENT_DEMANDED - 1, or 0: any */
+    bool of_heap;       /* a size class of a separate heap */
 } sy_client_config;
 
 typedef struct sy_magazine sy_magazine;
@@ -103,7 +101,7 @@ typedef struct sy_client {
     bool closing;                /* guarded by the same: its end has begun */
     bool awaited;                /* guarded by the same: a thread waits until `pins` is 0 */
     _Atomic uint32_t holders;    /* threads whose slot may hold items of it (capacity not 0) */
-    _Atomic uint64_t granted;    /* of loaded_items: what threads may hold at present */
+    _Atomic uint64_t allowed;    /* of loaded_items: what threads may hold at present */
     void (*end)(void *arg);      /* guarded by the same: not NULL if its end was put off; the */
     void *end_arg;               /* thread that drops the last pin calls end(end_arg) */
     struct sy_client
@@ -179,23 +177,40 @@ bool sy_clients_leave(void);
 /* Bytes from sy_abi_1 to a thread's loaded slot for the client. */
 size_t sy_client_offset(const sy_client *client);
 
-/* Called by the fast path when the loaded magazine has no word: gets one from a magazine, the depot
- * or refill. False with errno when there is none. */
-bool sy_client_alloc(sy_client *client, uintptr_t *item);
-
-/* Called by the fast path when the loaded magazine has no room. Keeps errno unless flush changes
- * it. */
-void sy_client_free(sy_client *client, uintptr_t item);
-
 /*
- * The most frequent cases of these two functions, to be tried first: the next window, or the other
- * of the two magazines, if it has a word (alloc) or room (free). False if that does not suffice.
- * errno is unchanged.
+ * An allocation for which the loaded magazine has no word, in two parts:
+ *
+ *     sy_client_alloc_second   the next window of the loaded magazine, or the thread's other
+ *                              magazine. False if they have no word. errno is unchanged.
+ *     sy_client_alloc_rest     only after a call that found no word in the thread's magazines: the
+ *                              one above, or sy_client_alloc_loaded. A word from the depot or from
+ *                              refill. False with errno when there is none.
  */
-bool sy_client_alloc_second(sy_client *client, uintptr_t *item);
-bool sy_client_free_second(sy_client *client, uintptr_t item);
+static inline bool sy_client_alloc_second(sy_client *client, uintptr_t *item) {
+    return client->config.kind->alloc_second(client, item);
+}
+static inline bool sy_client_alloc_rest(sy_client *client, uintptr_t *item) {
+    return client->config.kind->alloc_rest(client, item);
+}
 
-/* Whether this thread freed `item` last and still has it: then freeing it now is a double free. */
+/* Both parts. */
+static inline bool sy_client_alloc(sy_client *client, uintptr_t *item) {
+    return sy_client_alloc_second(client, item) || sy_client_alloc_rest(client, item);
+}
+
+/* A free for which the loaded magazine has no room. Keeps errno unless flush changes it. */
+static inline void sy_client_free(sy_client *client, uintptr_t item) {
+    client->config.kind->free(client, item);
+}
+
+/* The most frequent case of sy_client_free, to be tried first: the thread's second magazine has
+ * room. errno is unchanged. */
+static inline sy_freed sy_client_free_second(sy_client *client, uintptr_t item) {
+    return client->config.kind->free_second(client, item);
+}
+
+/* Whether this thread freed `item` last and still has it: then freeing it now is a double free, as
+ * sy_client_free_second says too. */
 bool sy_client_freed_last(const sy_client *client, uintptr_t item);
 
 /*
@@ -209,14 +224,18 @@ void sy_thread_put_back(void);
 
 /* Takes up to `count` items from this thread's magazines, and none from elsewhere; returns how
  * many. */
-size_t sy_client_alloc_loaded(sy_client *client, uintptr_t *items, size_t count);
+static inline size_t sy_client_alloc_loaded(sy_client *client, uintptr_t *items, size_t count) {
+    return client->config.kind->alloc_loaded(client, items, count);
+}
 
 /* Makes this thread's record and its loaded slot for the client ready, as far as memory allows. */
 void sy_client_prepare(sy_client *client);
 
 /* Fills this thread's magazines until they hold `count` items, which stay there whatever their age.
  * Returns how many they hold; 0 if `count` exceeds two magazines (one, for a one-way client). */
-size_t sy_client_reserve(sy_client *client, size_t count);
+static inline size_t sy_client_reserve(sy_client *client, size_t count) {
+    return client->config.kind->reserve(client, count);
+}
 
 /* Flushes this thread's magazines, those of parked threads, and the depot (where those of ended
  * threads are). Asks running threads to flush theirs at their next slow path. */
@@ -244,8 +263,8 @@ static inline void sy_drained_end(void) {
  * opened. */
 void sy_client_close_slot(sy_client *client);
 
-/* The same as sy_client_drain, in steps of bounded time; `first` for the first step. False: nothing
- * was left to do. */
+/* Drains a client as sy_client_drain does, in steps of bounded time; `first` for the first step.
+ * False: nothing was left to do. */
 bool sy_client_drain_step(sy_client *client, bool first);
 
 /*
@@ -281,7 +300,7 @@ sy_client *sy_client_pin_next(unsigned after);
 /* Pins one that is open; false: it is suspended. */
 bool sy_client_pin(sy_client *client);
 void sy_client_unpin(sy_client *client);
-/* The same without a pin, for a caller that holds the thread list's lock (around fork). */
+/* The next client, not pinned, for a caller that holds the thread list's lock (around fork). */
 sy_client *sy_client_next_locked(unsigned after);
 
 /* Threads that have loaded slots at present. */
@@ -289,8 +308,8 @@ unsigned sy_thread_count(void);
 
 /* Gives the layer's own unused memory back; returns bytes. */
 size_t sy_magazine_trim(void);
-/* The same in steps, from *at on (0 first); false: all is done. `aged`: only memory that has been
- * unused since the last such step looked at it. */
+/* Gives unused memory back in steps, from *at on (0 first); false: all is done. `aged`: only memory
+ * that has been unused since the last such step looked at it. */
 bool sy_magazine_trim_step(unsigned *at, bool aged, size_t *bytes);
 /* Bytes of magazines and thread records that hold memory. */
 size_t sy_magazine_bytes(void);

@@ -22,7 +22,6 @@
 #include <limits.h>
 
 #include "magazine/budget.h"
-#include "magazine/one_way.h"
 #include "magazine/roster.h"
 #include "magazine/slot.h"
 
@@ -47,7 +46,7 @@ static sy_magazine *take_parked(sy_client *client) {
 }
 
 /* Moves the magazines of parked threads to the depot, to be flushed in steps. */
-static void deposit_parked(sy_client *client, bool surplus) {
+static void put_parked_in_depot(sy_client *client, bool surplus) {
     sy_threads_lock();
     sy_magazine *chain = take_parked(client);
     while (chain) {
@@ -60,7 +59,7 @@ static void deposit_parked(sy_client *client, bool surplus) {
 
 /* Takes the magazines of parked threads and up to `most` of the depot; a chain. The lock is held.
  */
-static sy_magazine *take_all(sy_client *client, unsigned most) {
+static sy_magazine *take_waiting(sy_client *client, unsigned most) {
     SY_HOLDS_THREADS();
     sy_magazine *chain = take_parked(client), **end = &chain;
     while (*end) end = &(*end)->chain;
@@ -79,16 +78,16 @@ static bool move_out(sy_client *client, sy_magazine *(*take)(sy_client *client, 
 }
 
 /* Flushes the items of parked threads and of the depot; whether there were any. */
-static bool reclaim_waiting(sy_client *client) { return move_out(client, take_all, UINT_MAX); }
+static bool reclaim_waiting(sy_client *client) { return move_out(client, take_waiting, UINT_MAX); }
 
 /* ---- for an allocation ---- */
 
-bool sy_client_alloc_unloaded(sy_client *client, sy_slot *slot, uintptr_t *item) {
+bool sy_client_alloc_unloaded(sy_client *client, const sy_slot *slot, bool flushed,
+                              uintptr_t *item) {
     const sy_client_config *config = &client->config;
     if (!slot && config->refill(config->owner, item, 1)) return true;
     int error = errno;
-    bool outbox = slot && config->one_way && sy_one_way_flush_outbox(client, slot);
-    if ((reclaim_waiting(client) || outbox) && config->refill(config->owner, item, 1)) return true;
+    if ((reclaim_waiting(client) || flushed) && config->refill(config->owner, item, 1)) return true;
     errno = error;
     return false;
 }
@@ -98,7 +97,7 @@ bool sy_client_alloc_unloaded(sy_client *client, sy_slot *slot, uintptr_t *item)
 /* Flushes this thread's slot and stores its magazines. */
 static void flush_own_slot(sy_client *client, sy_slot *slot) {
     sy_move move;
-    if (client->config.sees_frees) sy_sample_count(client, slot);
+    client->config.kind->count(slot);
     sy_threads_lock();
     sy_move_begin(client, &move, sy_slot_take(slot, NULL));
     sy_threads_unlock();
@@ -158,7 +157,7 @@ void sy_client_close_slot(sy_client *client) {
 bool sy_client_drain_step(sy_client *client, bool first) {
     if (first) {
         begin_drain(client);
-        deposit_parked(client, false);
+        put_parked_in_depot(client, false);
     }
     return move_out(client, sy_budget_take, STEP_MAGAZINES);
 }
@@ -166,7 +165,7 @@ bool sy_client_drain_step(sy_client *client, bool first) {
 bool sy_client_reap_step(sy_client *client, bool first, bool idle) {
     if (first) {
         sy_budget_begin_reap(client, idle);
-        if (idle) deposit_parked(client, true);
+        if (idle) put_parked_in_depot(client, true);
     }
     return move_out(client, sy_budget_reap, STEP_MAGAZINES);
 }

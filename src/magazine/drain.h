@@ -1,5 +1,5 @@
 /*
- * drain.h: the last step of an allocation that found no item, for client.c and one_way.c. client.h
+ * drain.h: the last step of an allocation that found no item, for all kinds of clients. client.h
  * has the functions with which other layers drain and reap clients.
  *
  * Used by the rest of magazine/ alone.
@@ -12,8 +12,10 @@
 /*
  * An allocation that no magazine serves: the thread has no slot (NULL), or its slot could not be
  * filled. Gets one item from the slabs; if they have none, flushes items that wait elsewhere to the
- * slabs first. False with errno: there are none.
+ * slabs first. `flushed`: the caller has done so since the slabs had none. False with errno: there
+ * are none.
  */
-bool sy_client_alloc_unloaded(sy_client *client, sy_slot *slot, uintptr_t *item);
+bool sy_client_alloc_unloaded(sy_client *client, const sy_slot *slot, bool flushed,
+                              uintptr_t *item);
 
 #endif

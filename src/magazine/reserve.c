@@ -4,9 +4,8 @@
  * stay in the slot however long they are unused. This ends when a slow path finds the slot empty or
  * full, or when the client is drained (`reserved` in sy_slot).
  */
-#include "magazine/one_way.h"
-
 #include "magazine/budget.h"
+#include "magazine/slot.h"
 
 void sy_client_prepare(sy_client *client) {
     sy_thread *thread = sy_slot_owner(client);
@@ -21,12 +20,12 @@ static size_t top_up(sy_client *client, sy_magazine *magazine, size_t have, size
     return have + config->refill(config->owner, magazine->items + have, want - have);
 }
 
-static size_t fill_loaded(sy_client *client, sy_slot *slot, size_t want, size_t reserved) {
+size_t sy_slot_fill_loaded(sy_client *client, sy_slot *slot, size_t want, size_t reserved) {
     size_t have = (size_t)(slot->top - slot->loaded->items);
     have = top_up(client, slot->loaded, have, want);
     slot->reserved = (uint32_t)reserved;
     sy_magazine_set_count(slot->loaded, have);
-    sy_slot_load(client, slot, slot->loaded);
+    client->config.kind->load(slot, slot->loaded);
     return have;
 }
 
@@ -44,16 +43,14 @@ static size_t fill_previous(sy_client *client, sy_thread *thread, sy_slot *slot,
     return have;
 }
 
-/* A one-way client allocates from the loaded magazine only: the other one is the outbox. */
-size_t sy_client_reserve(sy_client *client, size_t count) {
+size_t sy_slot_reserve_both(sy_client *client, size_t count) {
     sy_thread *thread = sy_slot_owner(client);
     SY_INSIDE(thread);
     sy_slot *slot = sy_slot_ready(client, thread);
     size_t most = client->config.magazine_items;
     size_t first = count < most ? count : most, rest = count - first;
-    if (rest > (client->config.one_way ? 0 : most)) return 0;
+    if (rest > most) return 0;
     if (!slot || !sy_capacity_widen(client, thread, slot, (uint32_t)first)) return 0;
-    if (client->config.one_way) sy_one_way_note(thread, client);
-    size_t have = fill_loaded(client, slot, first, count);
+    size_t have = sy_slot_fill_loaded(client, slot, first, count);
     return have + fill_previous(client, thread, slot, rest);
 }

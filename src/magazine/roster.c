@@ -39,25 +39,25 @@ static SY_TLS struct {
     unsigned pins, calls; /* if more than NOTED, the others are not noted. The child of a fork then
                            * takes such pins for another thread's and drops them */
     sy_client *held;      /* list of clients pinned until this thread has left their slow paths */
-} own_moves;
+} own_notes;
 
 unsigned sy_slow_path_begin(sy_client *client) {
     sy_callback_check();
-    if (own_moves.calls < NOTED) own_moves.called[own_moves.calls] = client;
-    return own_moves.calls++;
+    if (own_notes.calls < NOTED) own_notes.called[own_notes.calls] = client;
+    return own_notes.calls++;
 }
 
 /* Whether a slow path of the client, further up this thread's stack, is calling the program. */
 static bool is_called(const sy_client *client) {
-    for (unsigned i = 0; i < own_moves.calls && i < NOTED; i++)
-        if (own_moves.called[i] == client) return true;
-    return own_moves.calls > NOTED;
+    for (unsigned i = 0; i < own_notes.calls && i < NOTED; i++)
+        if (own_notes.called[i] == client) return true;
+    return own_notes.calls > NOTED;
 }
 
 void sy_roster_pin(sy_client *client) {
     atomic_fetch_add_explicit(&client->pins, 1, memory_order_relaxed);
-    if (own_moves.pins < NOTED) own_moves.pinned[own_moves.pins] = client;
-    own_moves.pins++;
+    if (own_notes.pins < NOTED) own_notes.pinned[own_notes.pins] = client;
+    own_notes.pins++;
 }
 
 /* The lock is held before and after. It is released while an end that was put off is called. */
@@ -77,7 +77,7 @@ static void drop_pin(sy_client *client) {
 }
 
 void sy_roster_unpin(sy_client *client) {
-    own_moves.pins--;
+    own_notes.pins--;
     drop_pin(client);
 }
 
@@ -89,12 +89,12 @@ static void put_off(sy_client *client, void (*end)(void *arg), void *arg) {
     client->end_arg = arg;
     if (!is_called(client)) return;
     atomic_fetch_add_explicit(&client->pins, 1, memory_order_relaxed);
-    client->next_held = own_moves.held;
-    own_moves.held = client;
+    client->next_held = own_notes.held;
+    own_notes.held = client;
 }
 
 bool sy_clients_leave(void) {
-    sy_client **at = &own_moves.held, *client;
+    sy_client **at = &own_notes.held, *client;
     while ((client = *at) != NULL) {
         if (is_called(client)) {
             at = &client->next_held;
@@ -104,20 +104,20 @@ bool sy_clients_leave(void) {
         sy_threads_lock();
         drop_pin(client);
         sy_threads_unlock();
-        at = &own_moves.held; /* the end may have put off other clients */
+        at = &own_notes.held; /* the end may have put off other clients */
     }
-    return own_moves.held;
+    return own_notes.held;
 }
 
 void sy_slow_path_end(const sy_slow_path *path) {
-    own_moves.calls = path->outer;
-    if (SY_UNLIKELY(!path->done && own_moves.held)) sy_clients_leave();
+    own_notes.calls = path->outer;
+    if (SY_UNLIKELY(!path->done && own_notes.held)) sy_clients_leave();
 }
 
 /* ---- flushing ---- */
 
 void sy_move_begin(sy_client *client, sy_move *move, sy_magazine *chain) {
-    *move = (sy_move){.chain = chain, .thread = &own_moves, .next = client->moves};
+    *move = (sy_move){.chain = chain, .thread = &own_notes, .next = client->moves};
     client->moves = move;
 }
 
@@ -160,7 +160,7 @@ static void end_move_of_other(sy_client *client, sy_move *move) {
 static void end_moves_of_others(sy_client *client) {
     sy_move **at = &client->moves, *move;
     while ((move = *at) != NULL) {
-        if (move->thread == &own_moves) {
+        if (move->thread == &own_notes) {
             at = &move->next;
             continue;
         }
@@ -385,6 +385,7 @@ static unsigned take_number(unsigned wanted, bool of_heap) {
 
 int sy_client_open(sy_client *client, const sy_client_config *config) {
     *client = (sy_client){.config = *config};
+    if (!client->config.kind) client->config.kind = &sy_client_plain;
     if (client->config.item_bytes == 0) client->config.item_bytes = 1;
     if (client->config.magazine_items > SY_MAGAZINE_ITEMS)
         client->config.magazine_items = SY_MAGAZINE_ITEMS;
@@ -421,7 +422,7 @@ bool sy_client_suspend(sy_client *client, void (*end)(void *arg), void *arg) {
     sy_threads_lock();
     bool pinned = atomic_load_explicit(&client->pins, memory_order_relaxed) != 0;
     bool waits =
-        client->closing || is_called(client) || (pinned && (own_moves.pins || own_moves.calls));
+        client->closing || is_called(client) || (pinned && (own_notes.pins || own_notes.calls));
     if (!waits) {
         client->suspended = true;
         wait_for_pins(client);
@@ -526,9 +527,9 @@ static void orphan_others(void) {
             end_moves_of_others(clients[number]);
             atomic_store(&clients[number]->pins, 0); /* this thread's pins are added again below */
         }
-    for (unsigned i = 0; i < own_moves.pins && i < NOTED; i++)
-        atomic_fetch_add(&own_moves.pinned[i]->pins, 1);
-    for (sy_client *client = own_moves.held; client; client = client->next_held)
+    for (unsigned i = 0; i < own_notes.pins && i < NOTED; i++)
+        atomic_fetch_add(&own_notes.pinned[i]->pins, 1);
+    for (sy_client *client = own_notes.held; client; client = client->next_held)
         atomic_fetch_add(&client->pins, 1);
     sy_threads_unlock();
     sy_threads_open_again();

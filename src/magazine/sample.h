@@ -10,8 +10,8 @@
  *          |<------------>|<-------->|<------------------------->|
  *        items           base       top                         mark
  *
- *  - Each free is a call (the client sees frees), so between two calls no item enters the loaded
- *    magazine. Each item that has left it was allocated.
+ *  - Each free is a call, so between two calls no item enters the loaded magazine. Each item that
+ *    has left it was allocated.
  *  - `mark` is the number of items at the last count. A count subtracts from sy_guard_left what has
  *    left since: mark - (top - items). Each step that changes the loaded magazine counts first; a
  *    free adds its item to `mark` as well.
@@ -28,8 +28,6 @@
  * are not counted if another thread takes the magazine (the thread is parked or has ended), since
  * sy_guard_left is the thread's own.
  *
- * A client that sees frees and is not guarded is not counted; its slot is armed with all its items.
- *
  * Above: slot.h. Below: debug/guard.h, thread.h. Used by the rest of magazine/ alone.
  */
 #ifndef SY_MAGAZINE_SAMPLE_H
@@ -39,21 +37,19 @@
 #include "magazine/thread.h"
 
 /* Counts what was allocated from the loaded magazine. */
-static inline void sy_sample_count(const sy_client *client, sy_slot *slot) {
-    if (!client->config.guarded) return;
+static inline void sy_sample_count(sy_slot *slot) {
     uint16_t have = (uint16_t)(slot->top - slot->loaded->items);
     sy_guard_left -= slot->mark - have;
     slot->mark = have;
 }
 
-/* Shuts the free direction, and shuts allocation before the item that is to be guarded. With
- * reserved items it leaves allocation open. */
-static inline void sy_sample_arm(const sy_client *client, sy_slot *slot) {
+/* Shuts allocation before the item that is to be guarded. With reserved items it leaves allocation
+ * open. */
+static inline void sy_sample_arm(sy_slot *slot) {
     uintptr_t *items = slot->loaded->items;
     int64_t inline_ones = sy_guard_left > 1 ? sy_guard_left - 1 : 0;
-    bool shut = client->config.guarded && inline_ones < slot->top - items && !slot->reserved;
+    bool shut = inline_ones < slot->top - items && !slot->reserved;
     slot->base = shut ? slot->top - inline_ones : items;
-    slot->limit = NULL;
 }
 
 #endif

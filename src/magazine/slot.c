@@ -1,10 +1,8 @@
 /*
  * slot.c: the longer steps on a loaded slot: give it its first magazine, flush it if a trim has
- * asked for this, fill it from the slabs, flush it to the slabs.
+ * asked for this, flush it to the slabs.
  */
 #include "magazine/slot.h"
-
-#include <string.h>
 
 #include "magazine/budget.h"
 #include "os/invariant.h"
@@ -33,7 +31,7 @@ void sy_magazine_flush_chain(sy_client *client, sy_magazine *chain) {
 
 void sy_slot_flush_loaded(sy_client *client, sy_slot *slot) {
     size_t count = (size_t)(slot->top - slot->loaded->items);
-    if (client->config.sees_frees) sy_sample_count(client, slot);
+    client->config.kind->count(slot);
     slot->base = slot->loaded->items;
     sy_slot_set_top(slot, slot->base);
     slot->mark = 0;
@@ -76,7 +74,7 @@ static bool open_slot(sy_client *client, sy_thread *thread, sy_slot *slot) {
     sy_magazine_set_count(magazine, 0);
     if (client->number >= thread->slots_end)
         atomic_store_explicit(&thread->slots_end, client->number + 1, memory_order_relaxed);
-    sy_slot_load(client, slot, magazine);
+    client->config.kind->load(slot, magazine);
     sy_slots_opened++;
     return true;
 }
@@ -106,26 +104,4 @@ sy_slot *sy_slot_ready(sy_client *client, sy_thread *thread) {
     }
     SY_INVARIANT(slot_is_bounded(slot));
     return slot;
-}
-
-/* ---- refill ---- */
-
-bool sy_slot_refill(sy_client *client, sy_thread *thread, sy_slot *slot, bool grow) {
-    sy_magazine *empty = slot->loaded;
-    size_t count = client->config.refill(client->config.owner, empty->items, slot->capacity);
-    if (grow) sy_capacity_grow(client, thread, slot);
-    sy_magazine_set_count(empty, count);
-    sy_slot_load(client, slot, empty);
-    return count > 0;
-}
-
-bool sy_slot_refill_above(sy_client *client, sy_slot *slot, uintptr_t item) {
-    sy_magazine *empty = slot->loaded;
-    size_t count = client->config.refill(client->config.owner, empty->items, slot->capacity - 1u);
-    if (count == 0) return false;
-    memmove(empty->items + 1, empty->items, count * sizeof *empty->items);
-    empty->items[0] = item;
-    sy_magazine_set_count(empty, count + 1);
-    sy_slot_load(client, slot, empty);
-    return true;
 }

@@ -1,8 +1,8 @@
 /*
  * slot.h: the steps on a loaded slot and its magazines, of which the slow paths are made.
  *
- * The steps deal with the kinds of clients: if a client is one-way or sees frees, they keep its
- * free direction shut, and they count for sample.h. So the slow paths are the same for each client.
+ * Kinds of clients (kind.h) differ in some steps. These steps have a sy_slot_rule, which is a
+ * constant wherever they are inlined.
  *
  * A slot is written only by its thread or, while that thread does not run, under the thread list's
  * lock; sleepers.c is the exception. Fields that other threads read (statistics, fork) are written
@@ -21,6 +21,15 @@
 
 #include "magazine/sample.h"
 #include "magazine/thread.h"
+
+/* What the steps do for a kind of clients besides moving items. */
+typedef struct sy_slot_rule {
+    bool shuts_frees; /* they keep the free direction shut: each free is a call */
+    bool counts;      /* they count allocations, and shut the one to be guarded (sample.h) */
+} sy_slot_rule;
+
+/* A step with a rule. It is always inlined, so that it tests nothing. */
+#define SY_STEP static inline __attribute__((always_inline))
 
 /* The stores release, since a reader follows these pointers to the magazines' headers. */
 static inline void sy_slot_set_magazines(sy_slot *slot, sy_magazine *loaded,
@@ -75,48 +84,61 @@ static inline void sy_slot_settle(sy_slot *slot) {
     if (SY_UNLIKELY(slot->gone)) sy_slot_close_gap(slot);
 }
 
+/* Points the slot at `magazine`, with its count, and shuts what the rule says. */
+SY_STEP void sy_slot_open(sy_slot_rule rule, sy_slot *slot, sy_magazine *magazine) {
+    sy_slot_open_both(slot, magazine);
+    if (rule.shuts_frees) slot->limit = NULL;
+    if (rule.counts) sy_sample_arm(slot);
+}
+
+/* Comes before items leave the loaded magazine otherwise than by an allocation. */
+SY_STEP void sy_slot_count(sy_slot_rule rule, sy_slot *slot) {
+    if (rule.counts) sy_sample_count(slot);
+}
+
 /* Makes `magazine`, with its count, the loaded one. The caller has put the previously loaded
  * magazine elsewhere, or it is the same one. */
-static inline void sy_slot_load(const sy_client *client, sy_slot *slot, sy_magazine *magazine) {
-    bool sees_frees = client->config.sees_frees;
-    if (sees_frees && slot->loaded) sy_sample_count(client, slot);
-    sy_slot_open_both(slot, magazine);
-    if (client->config.one_way) slot->limit = NULL;
-    if (sees_frees) sy_sample_arm(client, slot);
+SY_STEP void sy_slot_load(sy_slot_rule rule, sy_slot *slot, sy_magazine *magazine) {
+    if (slot->loaded) sy_slot_count(rule, slot);
+    sy_slot_open(rule, slot, magazine);
+}
+
+/* As sy_slot_load, for a magazine that refill has filled with `count` items. Whether it has any. */
+SY_STEP bool sy_slot_load_filled(sy_slot_rule rule, sy_slot *slot, sy_magazine *magazine,
+                                 size_t count) {
+    sy_magazine_set_count(magazine, count);
+    sy_slot_load(rule, slot, magazine);
+    return count > 0;
 }
 
 /* Sets both magazines, whose counts are written in them. Not for a one-way client, which exchanges
  * nothing. `top` is cleared first: a `top` at the end of one magazine's items could be taken for an
  * address within the items of the next. */
-static inline void sy_slot_exchange(const sy_client *client, sy_slot *slot, sy_magazine *loaded,
-                                    sy_magazine *previous) {
-    bool sees_frees = client->config.sees_frees;
-    if (sees_frees) sy_sample_count(client, slot);
+SY_STEP void sy_slot_exchange(sy_slot_rule rule, sy_slot *slot, sy_magazine *loaded,
+                              sy_magazine *previous) {
+    sy_slot_count(rule, slot);
     sy_slot_set_top(slot, NULL);
     __atomic_signal_fence(__ATOMIC_RELEASE);
     sy_slot_set_magazines(slot, loaded, previous);
-    sy_slot_open_both(slot, loaded);
-    if (sees_frees) sy_sample_arm(client, slot);
+    sy_slot_open(rule, slot, loaded);
 }
 
-static inline bool sy_slot_has_room(const sy_client *client, const sy_slot *slot) {
-    bool sees_frees = client->config.sees_frees;
-    return slot->top < (sees_frees ? slot->loaded->items + slot->capacity : slot->limit);
+SY_STEP bool sy_slot_has_room(sy_slot_rule rule, const sy_slot *slot) {
+    return slot->top < (rule.shuts_frees ? slot->loaded->items + slot->capacity : slot->limit);
 }
 
 /* Pushes an item; the caller has checked that there is room. */
-static inline void sy_slot_push(const sy_client *client, sy_slot *slot, uintptr_t item) {
-    bool sees_frees = client->config.sees_frees;
-    if (sees_frees) sy_sample_count(client, slot);
+SY_STEP void sy_slot_push(sy_slot_rule rule, sy_slot *slot, uintptr_t item) {
+    sy_slot_count(rule, slot);
     __atomic_store_n(slot->top, item, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_RELEASE);
     sy_slot_set_top(slot, slot->top + 1);
-    if (!sees_frees) return;
+    if (!rule.counts) return;
     slot->mark++;
-    sy_sample_arm(client, slot);
+    sy_sample_arm(slot);
 }
 
-/* Pops an item as the inline code does. If the client sees frees, the item is counted later. */
+/* Pops an item as the inline code does. If allocations are counted, the item is counted later. */
 static inline uintptr_t sy_slot_pop_inline(sy_slot *slot) {
     uintptr_t item = slot->top[-1];
     sy_slot_set_top(slot, slot->top - 1);
@@ -124,13 +146,29 @@ static inline uintptr_t sy_slot_pop_inline(sy_slot *slot) {
 }
 
 /* Pops an item; the caller has checked that there is one. */
-static inline uintptr_t sy_slot_pop(const sy_client *client, sy_slot *slot) {
+SY_STEP uintptr_t sy_slot_pop(sy_slot_rule rule, sy_slot *slot) {
     uintptr_t item = sy_slot_pop_inline(slot);
-    if (client->config.sees_frees) {
-        sy_sample_count(client, slot);
-        sy_sample_arm(client, slot);
+    if (rule.counts) {
+        sy_sample_count(slot);
+        sy_sample_arm(slot);
     }
     return item;
+}
+
+/* Pops up to `count` items of the loaded magazine; returns how many. */
+static inline size_t sy_slot_pop_some(sy_slot *slot, uintptr_t *items, size_t count) {
+    slot->base = slot->loaded->items;
+    size_t have = (size_t)(slot->top - slot->base), most = have < count ? have : count;
+    for (size_t got = 0; got < most; got++) items[got] = sy_slot_pop_inline(slot);
+    return most;
+}
+
+/* Whether `item` is the last one of a magazine of the slot, which has a loaded one. */
+static inline bool sy_slot_has_last(const sy_slot *slot, uintptr_t item) {
+    const sy_magazine *previous = slot->previous;
+    if (slot->top > slot->loaded->items && slot->top[-1] == item) return true;
+    uint32_t count = previous ? sy_magazine_count(previous) : 0;
+    return count && previous->items[count - 1] == item;
 }
 
 /* Takes the magazines out of a slot, which is shut then, and puts them before `chain`. The thread
@@ -171,6 +209,15 @@ static inline size_t sy_slot_items(const sy_slot *slot) {
     return items;
 }
 
+/* This thread's slot, unchanged, if it has a loaded magazine and no trim has asked for its items
+ * since the last look; else NULL. A thread without slots reads the shut ones: no magazine there. */
+static inline sy_slot *sy_slot_steady(const sy_client *client) {
+    sy_slot *slot = (sy_slot *)sy_abi_1 + client->number;
+    bool steady = slot->loaded && slot->generation == atomic_load_explicit(&client->generation,
+                                                                           memory_order_relaxed);
+    return SY_LIKELY(steady) ? slot : NULL;
+}
+
 /* ---- slot.c ---- */
 
 /* The record of the calling thread, for its slot of the client; NULL: the thread has to do without
@@ -180,14 +227,6 @@ sy_thread *sy_slot_owner(const sy_client *client);
 /* The thread's slot, with a loaded magazine. If a trim has asked for the slot's items, they are
  * flushed first. NULL: the thread has to do without a slot; so it is if `thread` is NULL. */
 sy_slot *sy_slot_ready(sy_client *client, sy_thread *thread);
-
-/* Fills the loaded magazine, which is empty, from the slabs, and then lets the capacity grow if
- * `grow`; false with errno when there are no items. */
-bool sy_slot_refill(sy_client *client, sy_thread *thread, sy_slot *slot, bool grow);
-
-/* The same, without growth, and puts `item` below these items, so that it is given out last. False
- * with errno: the magazine stays empty. */
-bool sy_slot_refill_above(sy_client *client, sy_slot *slot, uintptr_t item);
 
 /* Flushes the loaded magazine, which stays. */
 void sy_slot_flush_loaded(sy_client *client, sy_slot *slot);
@@ -203,5 +242,14 @@ void sy_magazine_flush_counted(sy_client *client, sy_magazine *magazine);
 /* Flushes and stores the magazines of a chain that belongs to the calling thread alone. Their items
  * are not counted from now on. No lock is held. */
 void sy_magazine_flush_chain(sy_client *client, sy_magazine *chain);
+
+/* ---- reserve.c ---- */
+
+/* Fills the loaded magazine until it has `want` items. From now on the slot counts as one with
+ * `reserved` reserved items. Returns how many the magazine has. */
+size_t sy_slot_fill_loaded(sy_client *client, sy_slot *slot, size_t want, size_t reserved);
+
+/* The `reserve` of kinds that allocate from both magazines. */
+size_t sy_slot_reserve_both(sy_client *client, size_t count);
 
 #endif

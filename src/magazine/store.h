@@ -61,7 +61,7 @@ void sy_store_put(sy_magazine *magazine);
 
 /* Gives the memory of unused magazines back; returns bytes. */
 size_t sy_store_trim(void);
-/* The same in steps, as sy_magazine_trim_step. */
+/* A trim of the store in steps, as sy_magazine_trim_step. */
 bool sy_store_trim_step(unsigned *at, bool aged, size_t *bytes);
 
 /* Bytes of magazines that hold memory, in whole pages. */

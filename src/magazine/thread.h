@@ -153,7 +153,7 @@ void sy_threads_unlock(void);
 #define SY_HOLDS_THREADS() SY_INVARIANT(sy_threads_are_guarded())
 bool sy_threads_are_guarded(void);
 
-/* The same around a fork; start.h. */
+/* Lock and unlock the list around a fork; start.h. */
 void sy_threads_hold(void);
 void sy_threads_drop(void);
 /* The newest record; the lock is held. */

@@ -36,7 +36,7 @@ static inline void sy_turn_any(bool allocates) {
 
 static inline void sy_turn(void) { sy_turn_any(false); }
 
-/* The same at the end of an allocation. Only such a turn may start a thread: the C library may call
+/* The turn at the end of an allocation. Only such a turn may start a thread: the C library may call
  * free while it holds a lock that the start of a thread needs. */
 static inline void sy_turn_of_alloc(void) { sy_turn_any(true); }
 

@@ -115,7 +115,7 @@ void sy_fake_forbid_moves(bool forbidden);
  * sy_fake_advance_clock() has added. */
 void sy_fake_set_clock(uint64_t ns);
 void sy_fake_advance_clock(uint64_t ns);
-/* The same, but the processor time of threads does not advance. */
+/* As sy_fake_advance_clock, but the processor time of threads does not advance. */
 void sy_fake_let_wait(uint64_t ns);
 
 /* Sets the result of sy_os_option() for one name; NULL: not set. Only the last name counts. The

@@ -190,7 +190,8 @@ size_t sy_os_resident(void);
  * group, or if that is unknown, all tasks of the system (pressure stall information). UINT64_MAX:
  * unknown. Reads files. */
 uint64_t sy_os_memory_stall(void);
-/* The same, by the file in which the last call of sy_os_memory_stall has found it: reads one. */
+/* The time of these waits, by the file in which the last call of sy_os_memory_stall has found it:
+ * reads one. */
 uint64_t sy_os_memory_stall_again(void);
 
 /* Whether the process has a limit on address space or on data now (RLIMIT_AS, RLIMIT_DATA). Two
@@ -277,7 +278,7 @@ bool sy_os_is_own_thread(void);
 /* Sleeps while *word == expected. May return without a reason: the caller tests the word again. */
 void sy_os_wait(_Atomic uint32_t *word, uint32_t expected);
 
-/* The same, for `ns` nanoseconds at most. */
+/* Sleeps as sy_os_wait does, for `ns` nanoseconds at most. */
 void sy_os_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t ns);
 
 /* Wakes at most `count` threads that sleep on the word. */
@@ -449,7 +450,7 @@ typedef struct sy_os_place {
  * reading their symbol tables. Without /proc it finds the files that the loader knows. */
 bool sy_os_locate(uintptr_t address, sy_os_place *place);
 
-/* The same by the loader's list alone: without a function, and without a system call. */
+/* Finds the file by the loader's list alone: without a function, and without a system call. */
 bool sy_os_locate_loaded(uintptr_t address, sy_os_place *place);
 
 /* Whether the system tells what is mapped: there is /proc, and its files can be opened. */

@@ -48,7 +48,7 @@ size_t sy_checked_pool_capacity(const sy_pool *pool);
 /* Reports each damaged object; returns how many there are. */
 size_t sy_checked_pool_verify(const sy_pool *pool);
 
-/* The same for all pools that check. Any thread, while others use their pools. */
+/* Verifies all pools that check. Any thread, while others use their pools. */
 size_t sy_checked_pools_verify(void);
 
 extern SY_HIDDEN const sy_part sy_pools_part;

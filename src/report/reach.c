@@ -138,7 +138,7 @@ static sy_record *audited_at(uintptr_t address, uintptr_t *object) {
     return record && watch && watch->checks & SY_AUDIT ? record : NULL;
 }
 
-/* The same, if that object is live. */
+/* As audited_at, if that object is live. */
 static sy_record *guarded_at(uintptr_t address, uintptr_t *object) {
     sy_record *record = audited_at(address, object);
     return record && sy_record_state(record) == SY_OBJECT_LIVE ? record : NULL;

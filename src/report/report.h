@@ -55,10 +55,10 @@ void sy_report_quiet(void);
  * or a thread's function.
  */
 void sy_report_stack(const void *const *frames, size_t depth, const char *indent);
-/* The same in two steps: sy_report_look finds the lines, sy_report_looked adds them. Between them,
- * sy_report_sees_runtime_alone tells whether Rust's runtime made the call for itself: before main,
- * or for objects that it keeps. `next` (NULL: none) names the stacks that are added after this one,
- * so that their lines are found together (lookup.h). */
+/* Adds these lines in two steps: sy_report_look finds the lines, sy_report_looked adds them.
+ * Between them, sy_report_sees_runtime_alone tells whether Rust's runtime made the call for itself:
+ * before main, or for objects that it keeps. `next` (NULL: none) names the stacks that are added
+ * after this one, so that their lines are found together (lookup.h). */
 void sy_report_look(const void *const *frames, size_t depth, sy_lookup_next *next, void *arg);
 bool sy_report_sees_runtime_alone(void);
 void sy_report_looked(const char *indent);
@@ -67,8 +67,8 @@ void sy_report_place(uint32_t stack);
 /* Adds what was done ("freed"), when and by which thread, and a line for each frame. Adds nothing
  * if that was not recorded (no frames and no thread). */
 void sy_report_trace(const char *done, const sy_trace *trace);
-/* The same, but says how many nanoseconds later this was done than what was told before; 0: does
- * not say when. */
+/* As sy_report_trace, but says how many nanoseconds later this was done than what was told before;
+ * 0: does not say when. */
 void sy_report_next_trace(const char *done, uint64_t later, const sy_trace *trace);
 /* The reports of debug/tell.h: each begins and ends one. */
 bool sy_fault_write(const sy_fault *fault);

@@ -256,11 +256,12 @@ static void read_path(reader *in, bool in_value) {
 }
 
 static const char *basic_type(char letter) {
-    static const char *const names[26] = {"i8",   "bool",  "char",  "f64", "str", "f32", NULL,
-                                          "u8",   "isize", "usize", NULL,  "i32", "u32", "i128",
-                                          "u128", "_",     NULL,    NULL,  "i16", "u16", "()",
-                                          "...",  NULL,    "i64",   "u64", "!"};
-    return letter >= 'a' && letter <= 'z' ? names[letter - 'a'] : NULL;
+    static const char names[26][6] = {"i8",   "bool",  "char",  "f64", "str", "f32", "",
+                                      "u8",   "isize", "usize", "",    "i32", "u32", "i128",
+                                      "u128", "_",     "",      "",    "i16", "u16", "()",
+                                      "...",  "",      "i64",   "u64", "!"};
+    const char *name = letter >= 'a' && letter <= 'z' ? names[letter - 'a'] : "";
+    return *name ? name : NULL;
 }
 
 static void read_function_type(reader *in) {
@@ -402,7 +403,7 @@ static void read_constant(reader *in) {
 
 /* The character that a word between two $ stands for. */
 static const char *escaped(piece word) {
-    static const char *const words[][2] = {
+    static const char words[][2][4] = {
         {"SP", "@"},  {"BP", "*"},  {"RF", "&"},  {"LT", "<"},   {"GT", ">"},  {"LP", "("},
         {"RP", ")"},  {"C", ","},   {"u20", " "}, {"u22", "\""}, {"u27", "'"}, {"u2b", "+"},
         {"u3b", ";"}, {"u3d", "="}, {"u5b", "["}, {"u5d", "]"},  {"u7b", "{"}, {"u7d", "}"},

@@ -162,7 +162,7 @@ static SY_COLD int alloc_segment_slow(sy_vmem *arena, size_t index, uintptr_t *v
     uintptr_t found;
     int error = errno;
     if (!sy_client_alloc_second(client, &found)) {
-        if (!sy_client_alloc(client, &found)) {
+        if (!sy_client_alloc_rest(client, &found)) {
             sy_vmem_drain(arena);
             if (!sy_client_alloc(client, &found)) return -1;
         }
@@ -174,12 +174,13 @@ static SY_COLD int alloc_segment_slow(sy_vmem *arena, size_t index, uintptr_t *v
 
 static SY_COLD int free_segment_slow(sy_vmem *arena, size_t index, uintptr_t value) {
     sy_client *client = &arena->caches[index].client;
-    if (sy_client_freed_last(client, value)) {
+    sy_freed freed = sy_client_free_second(client, value);
+    if (freed == SY_FREED) return 0;
+    if (freed == SY_FREED_BEFORE) {
         sy_vmem_fault(arena, value, arena->caches[index].size, 0);
         errno = EINVAL;
         return -1;
     }
-    if (sy_client_free_second(client, value)) return 0;
     int error = errno;
     sy_client_free(client, value);
     errno = error;

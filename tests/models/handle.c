@@ -34,7 +34,7 @@ static sy_loaded_slot shut;
 static sy_lock magazine_lock = SY_LOCK_INIT(SY_RANK_CACHE);
 static bool waits; /* the ordinal is in a magazine; guarded by magazine_lock */
 
-bool sy_client_alloc_second(sy_client *client, uintptr_t *item) {
+static bool take_from_list(sy_client *client, uintptr_t *item) {
     (void)client;
     sy_lock_acquire(&magazine_lock);
     bool taken = waits;
@@ -44,16 +44,18 @@ bool sy_client_alloc_second(sy_client *client, uintptr_t *item) {
     return taken;
 }
 
-bool sy_client_free_second(sy_client *client, uintptr_t item) {
+static sy_freed put_on_list(sy_client *client, uintptr_t item) {
     (void)client;
     sy_lock_acquire(&magazine_lock);
     assert(item == 0 && !waits && "the ordinal is in two places");
     waits = true;
     sy_lock_release(&magazine_lock);
-    return true;
+    return SY_FREED;
 }
 
-bool sy_cache_take(sy_cache *of, uintptr_t *item) { return (void)of, (void)item, false; }
+static const sy_client_kind list = {.alloc_second = take_from_list, .free_second = put_on_list};
+
+bool sy_cache_take_item(sy_cache *of, uintptr_t *item) { return (void)of, (void)item, false; }
 
 int sy_vmem_free(sy_vmem *from, uintptr_t start, size_t size) {
     return (void)from, (void)start, (void)size, 0;
@@ -70,6 +72,7 @@ static void begin(void) {
     sy_ordinals_place(0, 1, (uintptr_t)&object, sizeof object);
     sy_ordinal_prepare(0, CACHE_NUMBER);
     cache.flags = SY_HANDLES;
+    cache.client.config.kind = &list;
     cache.kind = &sy_kind_named;
     cache.basic = &sy_kind_plain;
     cache.names.words = sy_directory_words();

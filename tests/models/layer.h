@@ -32,9 +32,9 @@ SY_TLS int64_t sy_guard_left;
 /* As in system.h, for what a thread is in the midst of. */
 #undef SY_TLS
 #define SY_TLS
-#define own_moves (*model_own())
+#define own_notes (*model_own())
 #include "magazine/roster.c"
-#undef own_moves
+#undef own_notes
 static typeof(*model_own()) *model_own(void) {
     static typeof(*model_own()) owns[MODEL_THREADS];
     return &owns[model_number];
@@ -124,6 +124,7 @@ static void begin(void) {
     begin_thread();
     for (unsigned i = 0; i < OBJECTS; i++) in_slab[i] = true;
     slab_count = OBJECTS;
+    config->kind = &sy_client_plain;
     config->refill = refill_from_slab;
     config->flush = flush_to_slab;
     config->item_bytes = START_BYTES;

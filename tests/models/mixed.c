@@ -56,10 +56,11 @@ void sy_start_unlock(void) {}
 void sy_plain_free(sy_cache *mixed, void *object, size_t told) {
     (void)mixed, (void)object, (void)told;
 }
-size_t sy_client_alloc_loaded(sy_client *client, uintptr_t *items, size_t count) {
+static size_t alloc_nothing(sy_client *client, uintptr_t *items, size_t count) {
     return (void)client, (void)items, (void)count, 0;
 }
-void sy_client_free(sy_client *client, uintptr_t item) { (void)client, (void)item; }
+static void free_nothing(sy_client *client, uintptr_t item) { (void)client, (void)item; }
+static const sy_client_kind no_magazines = {.alloc_loaded = alloc_nothing, .free = free_nothing};
 bool sy_cache_admit(void *owner, size_t items) { return (void)owner, (void)items, true; }
 sy_client *sy_client_pin_next(unsigned after) { return (void)after, NULL; }
 void sy_client_unpin(sy_client *client) { (void)client; }
@@ -104,6 +105,7 @@ static void begin(void) {
     the_unit.free_count = SLOTS - 2;
     cache.out = 2;
     store_class(CLASS);
+    sy_mixed.client.config.kind = &no_magazines;
 }
 
 static uintptr_t object(unsigned slot) { return START + slot * SLOT; }

@@ -22,7 +22,7 @@ static void own(uintptr_t item) {
 /* False: the other thread has all items. */
 static bool take_one(uintptr_t *item) {
     if (!sy_loaded_pop(loaded_slot(), item) && !sy_client_alloc_second(&client, item) &&
-        !sy_client_alloc(&client, item))
+        !sy_client_alloc_rest(&client, item))
         return false;
     own(*item);
     return true;
@@ -31,8 +31,9 @@ static bool take_one(uintptr_t *item) {
 static void give_one(uintptr_t item) {
     owned[item] = false;
     if (sy_loaded_push_once(loaded_slot(), item)) return;
-    assert(!sy_client_freed_last(&client, item));
-    if (!sy_client_free_second(&client, item)) sy_client_free(&client, item);
+    sy_freed freed = sy_client_free_second(&client, item);
+    assert(freed != SY_FREED_BEFORE);
+    if (freed == SY_FREED_NOT) sy_client_free(&client, item);
 }
 
 int sy_os_barrier_threads(void) {

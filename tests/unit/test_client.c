@@ -245,7 +245,7 @@ static void all_threads_together_hold_what_is_granted(void **state) {
     count_held(bank, &depot, &loaded);
     assert_int_equal(loaded, 0);
     assert_true(depot <= BOUND);
-    assert_int_equal(atomic_load(&bank->client.granted), 0);
+    assert_int_equal(atomic_load(&bank->client.allowed), 0);
     close_bank(bank);
     pthread_barrier_destroy(&barrier);
 }
@@ -886,8 +886,8 @@ static void a_look_for_much_passes_by_slots_with_less(void **state) {
 
 /* ---- clients that inspect frees ---- */
 
-static const sy_client_config SEEING = {
-    .item_bytes = 64, .magazine_items = SY_MAGAZINE_ITEMS, .sees_frees = true, .guarded = true};
+static const sy_client_config GUARDED = {
+    .kind = &sy_client_guarded, .item_bytes = 64, .magazine_items = SY_MAGAZINE_ITEMS};
 
 enum { FAR = 1 << 30 }; /* allocations until one is due: more than a test makes */
 
@@ -910,7 +910,9 @@ static void put_seen(struct bank *bank, uintptr_t word) {
     must(slot->top >= slot->limit);
     must(held[word]);
     held[word] = false;
-    if (!sy_client_free_second(&bank->client, word)) sy_client_free(&bank->client, word);
+    sy_freed freed = sy_client_free_second(&bank->client, word);
+    must(freed != SY_FREED_BEFORE);
+    if (freed == SY_FREED_NOT) sy_client_free(&bank->client, word);
     must(slot->top >= slot->limit);
 }
 
@@ -927,7 +929,7 @@ static int64_t counted(struct bank *bank, int rounds, int batch) {
 
 static void each_allocation_is_counted_once(void **state) {
     (void)state;
-    struct bank *bank = open_bank(&the_bank, WORDS_MAX, SEEING);
+    struct bank *bank = open_bank(&the_bank, WORDS_MAX, GUARDED);
     static const int batches[] = {1, 2, 15, 16, 17, 128, 129, 300, 1000};
     for (size_t i = 0; i < sizeof batches / sizeof *batches; i++)
         assert_int_equal(counted(bank, 100, batches[i]), 100 * batches[i]);
@@ -945,8 +947,8 @@ static void *count_in_a_thread(void *arg) {
 static void a_random_history_is_counted(void **state) {
     (void)state;
     enum { STEPS = 200000 };
-    struct bank *banks[2] = {open_bank(&the_bank, WORDS_MAX, SEEING),
-                             open_bank(&other_bank, WORDS_MAX / 2, SEEING)};
+    struct bank *banks[2] = {open_bank(&the_bank, WORDS_MAX, GUARDED),
+                             open_bank(&other_bank, WORDS_MAX / 2, GUARDED)};
     static uintptr_t words[2000];
     uint64_t random = 7;
     size_t have = 0;
@@ -974,7 +976,7 @@ static void a_random_history_is_counted(void **state) {
 /* The k-th allocation is guarded, wherever in a magazine it is. */
 static void the_one_is_due_at_its_place(void **state) {
     (void)state;
-    struct bank *bank = open_bank(&the_bank, WORDS_MAX, SEEING);
+    struct bank *bank = open_bank(&the_bank, WORDS_MAX, GUARDED);
     static uintptr_t words[500];
     counted(bank, 3, 300);
     for (int place = 1; place < 400; place++) {
@@ -994,7 +996,7 @@ static void the_one_is_due_at_its_place(void **state) {
 
 static void what_is_reserved_is_not_guarded(void **state) {
     (void)state;
-    struct bank *bank = open_bank(&the_bank, WORDS_MAX, SEEING);
+    struct bank *bank = open_bank(&the_bank, WORDS_MAX, GUARDED);
     static uintptr_t words[258];
     counted(bank, 3, 300);
     size_t there = sy_client_reserve(&bank->client, 200);
@@ -1013,8 +1015,8 @@ static void what_is_reserved_is_not_guarded(void **state) {
 /* The count is right although the slot is shut for the next allocation, which will be guarded. */
 static void what_is_one_way_and_shut_is_put_back(void **state) {
     (void)state;
-    sy_client_config config = SEEING;
-    config.one_way = true;
+    sy_client_config config = GUARDED;
+    config.kind = &sy_client_one_way_guarded;
     struct bank *bank = open_bank(&the_bank, 100, config);
     uintptr_t word;
     sy_guard_left = 2;
@@ -1030,8 +1032,8 @@ static void what_is_one_way_and_shut_is_put_back(void **state) {
 
 static void without_magazines_each_allocation_counts(void **state) {
     (void)state;
-    struct bank *bank = open_bank(
-        &the_bank, 100, (sy_client_config){.item_bytes = 64, .sees_frees = true, .guarded = true});
+    struct bank *bank =
+        open_bank(&the_bank, 100, (sy_client_config){.kind = &sy_client_guarded, .item_bytes = 64});
     uintptr_t words[100];
     sy_guard_left = 50;
     for (int i = 0; i < 49; i++) must(get_seen(bank, &words[i]));
@@ -1043,7 +1045,7 @@ static void without_magazines_each_allocation_counts(void **state) {
 /* While no guard is due, an allocation is inline and a free is a push. */
 static void they_exchange_no_more_than_others(void **state) {
     (void)state;
-    struct bank *bank = open_bank(&the_bank, WORDS_MAX, SEEING);
+    struct bank *bank = open_bank(&the_bank, WORDS_MAX, GUARDED);
     counted(bank, 20, 300);
     size_t refills = bank->refills, flushes = bank->flushes;
     counted(bank, 100, 200);

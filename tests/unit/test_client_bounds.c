@@ -21,9 +21,9 @@ static void reverse_for_others(sy_client *client, sy_magazine *magazine) {
     for (uintptr_t i = 0; i < 3; i++) magazine->items[i] = i;
     atomic_store(&magazine->count, 3);
     sy_fake_set_cpu(0);
-    must(sy_budget_deposit(client, magazine));
+    must(sy_budget_try_put(client, magazine));
     sy_fake_set_cpu(1);
-    must(sy_budget_withdraw(client, &remote) == magazine && remote);
+    must(sy_budget_get(client, &remote) == magazine && remote);
 }
 
 /* Words that one processor frees and another allocates are allocated in the order of the frees. */
@@ -46,7 +46,7 @@ static void anothers_magazine_is_fetched_in_windows(void **state) {
     (void)state;
     enum { WINDOW = 16 };
     sy_client_config config = PLAIN;
-    config.addresses = true;
+    config.prefetches = true;
     if (sy_depot_shard_count == 1) skip();
     struct bank *bank = open_bank(&the_bank, 2000, config);
     sy_fake_set_cpu(0);
@@ -71,7 +71,7 @@ static void anothers_magazine_is_fetched_in_windows(void **state) {
 static void one_magazine_is_reserved_of_what_is_one_way(void **state) {
     (void)state;
     sy_client_config config = PLAIN;
-    config.one_way = true;
+    config.kind = &sy_client_one_way;
     struct bank *bank = open_bank(&the_bank, 1000, config);
     assert_int_equal(sy_client_reserve(&bank->client, SY_MAGAZINE_ITEMS + 1), 0);
     assert_int_equal(sy_client_reserve(&bank->client, SY_MAGAZINE_ITEMS), SY_MAGAZINE_ITEMS);
@@ -117,7 +117,7 @@ static void large_items_wait_where_there_is_much_memory(void **state) {
         struct bank *bank = open_bank(&the_bank, 10,
                                       (sy_client_config){.item_bytes = cases[i].item,
                                                          .magazine_items = 2,
-                                                         .ordered = cases[i].ordered});
+                                                         .place_matters = cases[i].ordered});
         sy_budget_note_memory(cases[i].memory);
         must(sy_client_alloc(&bank->client, &word));
         sy_client_free(&bank->client, word);

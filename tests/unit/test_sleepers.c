@@ -74,8 +74,9 @@ static void give(struct bank *bank, uintptr_t word) {
     must(held[word]);
     held[word] = false;
     if (sy_loaded_push_once(slot_of(bank), word)) return;
-    must(!sy_client_freed_last(&bank->client, word));
-    if (!sy_client_free_second(&bank->client, word)) sy_client_free(&bank->client, word);
+    sy_freed freed = sy_client_free_second(&bank->client, word);
+    must(freed != SY_FREED_BEFORE);
+    if (freed == SY_FREED_NOT) sy_client_free(&bank->client, word);
 }
 
 static void take_many(struct bank *bank) {

@@ -27,7 +27,7 @@ size_t sy_linux_resident(const char *root);
 /* Nanoseconds during which tasks have waited for memory: tasks of this process's group (version 2),
  * or else all tasks of the system. UINT64_MAX: unknown. */
 uint64_t sy_linux_memory_stall(const char *root);
-/* The same by the file in which the last call of sy_linux_memory_stall has found it. */
+/* The time of these waits, by the file in which the last call of sy_linux_memory_stall found it. */
 uint64_t sy_linux_memory_stall_again(void);
 
 /* The least processor quota, rounded up to whole processors, at least 1; UINT_MAX: none. */
