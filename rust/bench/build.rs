@@ -200,11 +200,21 @@ fn c_program() -> cc::Build {
 }
 
 /// The C sources in a folder.
-fn c_sources(folder: &str) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).expect("a folder of this repository");
-    let paths = entries.map(|entry| entry.expect("its entries can be read").path());
+fn c_sources(folder: impl AsRef<Path>) -> Vec<PathBuf> {
     let is_c = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "c");
-    paths.filter(is_c).collect()
+    entries(folder.as_ref()).filter(is_c).collect()
+}
+
+/// The C sources in a folder and in the folders below.
+fn sources_below(folder: &Path) -> Vec<PathBuf> {
+    let folders = entries(folder).filter(|path| path.is_dir());
+    let below = folders.flat_map(|folder| sources_below(&folder));
+    c_sources(folder).into_iter().chain(below).collect()
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder of this repository");
+    entries.map(|entry| entry.expect("its entries can be read").path())
 }
 
 /// A folder in cargo's, which is made.
@@ -264,6 +274,8 @@ fn musl_programs() {
         for source in c_sources("kernels/threads") {
             // As tests/install/musl.sh links the drop-in malloc.
             let status = musl_compiler()
+                .get_compiler()
+                .to_command()
                 .arg(&source)
                 .args(&objects)
                 .args([
@@ -299,67 +311,47 @@ fn litter_library() {
     println!("cargo::rustc-env=BENCH_LITTER={}", output.display());
 }
 
-fn musl_compiler() -> Command {
-    let mut command = Command::new("musl-gcc");
-    command.args(["-std=gnu11", "-O2"]);
-    command
+fn musl_compiler() -> cc::Build {
+    let mut build = cc::Build::new();
+    build
+        .compiler("musl-gcc")
+        .std("gnu11")
+        .opt_level(2)
+        .debug(false)
+        .pic(false)
+        .warnings(false);
+    build
 }
 
 /// Compiles the library and the drop-in malloc for musl. Returns the objects.
 fn musl_library(output: &Path) -> Vec<PathBuf> {
-    let layers = std::fs::read_dir("../../src").expect("a folder of this repository");
-    let layers = layers.map(|entry| entry.expect("its entries can be read").path());
-    let mut sources: Vec<PathBuf> = layers
-        .filter(|path| path.is_dir())
-        .flat_map(|layer| c_sources(&layer.display().to_string()))
-        .filter(|path| !path.ends_with("os/fake.c"))
-        .chain(c_sources("../../shim"))
-        .collect();
-    sources.push("../../tests/install/musl_unwinder.c".into());
-    let object = |source: &PathBuf| {
-        let name = source
-            .display()
-            .to_string()
-            .replace("../", "")
-            .replace('/', "-");
-        output.join(name + ".o")
+    let compiler = || {
+        let mut build = musl_compiler();
+        build
+            .flag("-fexceptions")
+            .flag("-fvisibility=hidden")
+            .force_frame_pointer(true)
+            .includes(["../../include", "../../src", "../.."])
+            .out_dir(output);
+        build
     };
-    let compile = |source: &PathBuf| {
-        // The compiler must not take the malloc that the shim defines for one that it knows.
-        let is_shim = source.starts_with("../../shim");
-        let status = musl_compiler()
-            .args(is_shim.then_some("-fno-builtin"))
-            .args([
-                "-fexceptions",
-                "-fno-omit-frame-pointer",
-                "-fvisibility=hidden",
-            ])
-            .args(["-I../../include", "-I../../src", "-I../.."])
-            .arg(concat!(
-                "-DSLABYARD_VERSION=\"",
-                env!("CARGO_PKG_VERSION"),
-                "\""
-            ))
-            .arg("-c")
-            .arg(source)
-            .arg("-o")
-            .arg(object(source))
-            .status();
-        assert!(status.expect("musl-gcc runs").success(), "{source:?}");
-    };
-    let jobs = std::env::var("NUM_JOBS")
-        .ok()
-        .and_then(|jobs| jobs.parse().ok());
-    let share = sources.len().div_ceil(jobs.unwrap_or(1).max(1));
-    std::thread::scope(|scope| {
-        for part in sources.chunks(share) {
-            scope.spawn(|| part.iter().for_each(compile));
-        }
-    });
+    let mut sources = sources_below(Path::new("../../src"));
+    sources.retain(|path| !path.ends_with("os/fake.c"));
+    let library = compiler()
+        .files(sources)
+        .file("../../tests/install/musl_unwinder.c")
+        .compile_intermediates();
+    let version = concat!("\"", env!("CARGO_PKG_VERSION"), "\"");
+    // The compiler must not take the malloc that the shim defines for one that it knows.
+    let shim = compiler()
+        .flag("-fno-builtin")
+        .define("SLABYARD_VERSION", version)
+        .files(c_sources("../../shim"))
+        .compile_intermediates();
     for folder in ["src", "shim", "include"] {
         println!("cargo::rerun-if-changed=../../{folder}");
     }
-    sources.iter().map(object).collect()
+    [library, shim].concat()
 }
 
 /// The programs that repeat the tables of the earlier C systems, over Slabyard's headers for users
