@@ -10,10 +10,11 @@
 //! * `machine`: clocks, processors, resident memory, the cache-line round trip;
 //! * `rows`: what is measured, as a list; `measure`: how, inside the child;
 //! * `run`: the parent's loop over rows, repeats and allocators;
-//! * `stats`, `cells`, `report`: medians, spreads, ratios, tables.
+//! * `stats`, `table`, `report`: medians, spreads, ratios, tables.
 //!
 //! In addition there are parts with rows of their own. Each part is a subcommand. `part` has their
-//! common options, the report and its files; `figure` has the figures that their processes print.
+//! common options, the report and its files; `figure` has the figures that their processes print;
+//! `preloaded` has the allocators into which whole programs are linked by LD_PRELOAD.
 //!
 //! * `vmem`: arenas;
 //! * `checks`: what each check costs a cache and the heap;
@@ -35,7 +36,6 @@
 #[cfg(feature = "peers")]
 pub mod allocators;
 pub mod alone;
-pub mod cells;
 #[cfg(feature = "peers")]
 pub mod checks;
 #[cfg(feature = "peers")]
@@ -54,6 +54,8 @@ pub mod measure;
 pub mod nexus;
 pub mod part;
 #[cfg(feature = "peers")]
+pub mod preloaded;
+#[cfg(feature = "peers")]
 pub mod programs;
 #[cfg(feature = "peers")]
 pub mod report;
@@ -70,6 +72,7 @@ pub mod server;
 #[cfg(feature = "peers")]
 pub mod service;
 pub mod stats;
+pub mod table;
 #[cfg(feature = "peers")]
 pub mod threads;
 #[cfg(feature = "peers")]

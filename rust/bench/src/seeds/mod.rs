@@ -16,7 +16,7 @@ pub mod originals;
 pub mod run;
 pub mod table;
 
-use crate::figure::{self, Figure};
+use crate::figure::{Figure, Found};
 use crate::machine;
 use crate::part::{self, Common, Report};
 use documents::{Document, Row, ALL};
@@ -189,17 +189,18 @@ pub fn bench(options: &Options) -> Result<(), String> {
         tasks.push(Task::new(document, row, &originals));
     }
     let start = Instant::now();
-    let mut failures = Vec::new();
+    let mut all = Found::default();
     for round in 0..options.rounds() {
         eprintln!("round {} after {}", round + 1, machine::elapsed(start));
         for task in &mut tasks {
-            failures.extend(task.measure_all(options.samples(), round));
+            let failures = task.measure_all(options.samples(), round);
+            all.failures.extend(failures);
         }
     }
     let lines: Vec<Line> = tasks.iter().flat_map(Task::lines).collect();
     report.add(&table::tables(&lines, machine::processors().len()));
     report.add(&table::noise(&lines));
-    report.add_failures(&failures);
-    let files = [("csv", figure::csv(&figures(&lines)))];
-    report.finish(("seeds", &options.common), &files, failures.len())
+    report.add_failures(&all);
+    all.figures = figures(&lines);
+    report.finish(("seeds", &options.common), &all, &[])
 }
