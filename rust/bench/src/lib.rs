@@ -14,7 +14,7 @@
 //!
 //! In addition there are parts with rows of their own. Each part is a subcommand. `part` has their
 //! common options, the report and its files; `figure` has the figures that their processes print;
-//! `preloaded` has the allocators into which whole programs are linked by LD_PRELOAD.
+//! `preloaded` has the allocators that whole programs are run over.
 //!
 //! * `vmem`: arenas;
 //! * `checks`: what each check costs a cache and the heap;

@@ -153,3 +153,48 @@ pub fn cell(value: Option<f64>) -> String {
 pub fn ratio(value: Option<f64>) -> String {
     or_dash(value, |value| format!("{value:.2}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_text_and_markdown() {
+        let mut table = Table::new("row", ["ns", "quartiles"]);
+        assert!(table.is_empty());
+        table.line("pair", ["1.5", "1.0 .. 2.0"]);
+        table.line("empty", [""]);
+        let text = "  row                              ns   quartiles\n    \
+                    pair                          1.5  1.0 .. 2.0\n    \
+                    empty\n";
+        assert_eq!(table.text(), text);
+        let markdown = "| row | ns | quartiles |\n|---|---:|---:|\n| pair | 1.5 | 1.0 .. 2.0 |\n\
+                        | empty |  |\n";
+        assert_eq!(table.markdown(), markdown);
+    }
+
+    #[test]
+    fn a_block_has_those_who_have_figures_and_ratios_of_their_own() {
+        let figure = |metric, who, value| Figure::new("pair", metric, who, 0, value);
+        let found = [
+            figure("ns", "ours", 10.0),
+            figure("ns", "theirs", 40.0),
+            figure("bytes", "ours", 1234.5),
+        ];
+        let names = ["ours", "theirs", "absent"];
+        let to_theirs = |who: &str| (who == "ours").then_some("theirs");
+        let block = block(
+            &found,
+            "pair",
+            &names,
+            &["ns", "bytes"],
+            &[("/x", &to_theirs)],
+        );
+        let lines = [
+            ["", "ns", "quartiles", "bytes", "/x"],
+            ["ours", "10.00", "10.00 .. 10.00", "1234", "0.25"],
+            ["theirs", "40.00", "40.00 .. 40.00", "-", "-"],
+        ];
+        assert_eq!(block.0, lines);
+    }
+}
