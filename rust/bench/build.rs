@@ -354,31 +354,6 @@ fn musl_library(output: &Path) -> Vec<PathBuf> {
     [library, shim].concat()
 }
 
-/// The programs that repeat the tables of the earlier C systems, over Slabyard's headers for users
-/// of these systems. They are built as the benchmark builds them over the systems themselves.
-fn seed_programs() {
-    let [include, library] = ["INCLUDE", "LIBRARY"]
-        .map(|what| std::env::var_os(format!("DEP_SLABYARD_{what}")).expect("set by slabyard-sys"));
-    let output = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo"));
-    let systems = ["magazine-slab", "userland-slab", "xslab", "zns-slab"];
-    for system in systems {
-        let headers = format!("../../compat/{system}");
-        let status = c_program()
-            .include(&headers)
-            .include(&include)
-            .get_compiler()
-            .to_command()
-            .arg(format!("kernels/seeds/{}.c", system.replace('-', "_")))
-            .arg(&library)
-            .args(["-pthread", "-o"])
-            .arg(output.join(format!("seeds_{system}")))
-            .status();
-        assert!(status.expect("the C compiler runs").success(), "{system}");
-        println!("cargo::rerun-if-changed={headers}");
-    }
-    println!("cargo::rustc-env=BENCH_SEEDS={}", output.display());
-}
-
 fn compiler_version() -> String {
     let tool = cc::Build::new().cpp(true).get_compiler();
     let output = tool.to_command().arg("--version").output();
@@ -401,24 +376,23 @@ fn main() {
     println!("cargo::rustc-env=BENCH_CXX={}", compiler_version());
     println!("cargo::rustc-env=BENCH_RUSTC={}", rustc_version());
     let has = |feature: &str| std::env::var_os(format!("CARGO_FEATURE_{feature}")).is_some();
-    let (kernels, peers) = (has("KERNELS"), has("PEERS"));
-    let programs: [(&str, bool, fn()); 6] = [
-        ("BENCH_KV_SERVER", kernels && peers, key_value_server),
-        ("BENCH_TRUTH", kernels && peers, truth_programs),
-        ("BENCH_PROGRAMS", kernels && peers, allocator_programs),
-        ("BENCH_THREADS", kernels && peers, thread_programs),
-        ("BENCH_LITTER", kernels && peers, litter_library),
-        ("BENCH_SEEDS", kernels, seed_programs),
+    let is_whole = has("KERNELS") && has("PEERS");
+    let programs: [(&str, fn()); 5] = [
+        ("BENCH_KV_SERVER", key_value_server),
+        ("BENCH_TRUTH", truth_programs),
+        ("BENCH_PROGRAMS", allocator_programs),
+        ("BENCH_THREADS", thread_programs),
+        ("BENCH_LITTER", litter_library),
     ];
-    for (name, wanted, compile) in programs {
-        if wanted {
+    for (name, compile) in programs {
+        if is_whole {
             compile();
         } else {
             println!("cargo::rustc-env={name}=");
         }
     }
     println!("cargo::rerun-if-changed=kernels");
-    if kernels && peers {
+    if is_whole {
         linked_kernels();
     }
 }

@@ -27,11 +27,10 @@
 //! * `programs`: the workloads of published allocator benchmarks, and real programs, over each malloc;
 //! * `service`: resident memory of a service whose load rises and falls, over each malloc;
 //! * `threads`: workloads of people whose process was killed: memory after most was freed;
-//! * `littered`: loops and whole programs on a heap that was fragmented before;
-//! * `seeds`: the tables of five earlier systems' documents, repeated.
+//! * `littered`: loops and whole programs on a heap that was fragmented before.
 //!
-//! `seeds` needs none of the other allocators, which take minutes to compile. So it is a program of
-//! its own, `slabyard-seeds`, and the feature `peers` has everything that needs them.
+//! The program of `rust/earlier/seeds` needs none of the other allocators, which take minutes to
+//! compile. So the feature `peers` has everything that needs them.
 
 #[cfg(feature = "peers")]
 pub mod allocators;
@@ -66,7 +65,6 @@ pub mod rows;
 #[cfg(feature = "peers")]
 pub mod run;
 pub mod rust;
-pub mod seeds;
 #[cfg(feature = "peers")]
 pub mod server;
 #[cfg(feature = "peers")]

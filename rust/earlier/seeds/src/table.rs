@@ -1,7 +1,7 @@
 //! The figures as tables: first those at which Slabyard loses, then all others by system.
 
-use super::documents::{Document, Figure, Row};
-use crate::table::{cell, figure as shown, or_dash, Table};
+use crate::documents::{Document, Figure, Row};
+use slabyard_bench::table::{cell, figure as shown, or_dash, Table};
 use slabyard_certainty::{self as certainty, Interval};
 use std::fmt::Write;
 
@@ -183,7 +183,8 @@ pub fn noise(lines: &[Line]) -> String {
         .flatten()
         .filter_map(|ratio| Some(ratio.interval?.precision()))
         .collect();
-    let at = |share| crate::stats::quantile(&precisions, share).unwrap_or(f64::NAN) * 100.0;
+    let at =
+        |share| slabyard_bench::stats::quantile(&precisions, share).unwrap_or(f64::NAN) * 100.0;
     format!(
         "\nnoise: half of the intervals reach less than {:.1} % to each side, nine in ten less than \
          {:.1} %\n",
@@ -195,7 +196,7 @@ pub fn noise(lines: &[Line]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seeds::documents::ALL;
+    use crate::documents::ALL;
 
     fn line(name: &str, metric: &str) -> Line {
         let named = ALL.iter().flat_map(|document| {
