@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 export JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo quick test check-all test-programs test-platforms models coverage fuzz bench check format install uninstall site manual amalgamation release clean
+.PHONY: help build demo quick test check-all test-programs test-platforms models coverage fuzz bench compat check format install uninstall site manual amalgamation release clean
 
 help: ## show this list
 	@echo "Slabyard: make TARGET"
