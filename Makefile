@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 export JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo quick test check-all test-programs test-platforms models coverage fuzz bench check format install uninstall site manual amalgamation release clean
+.PHONY: help build demo quick test check-all test-programs test-platforms models coverage fuzz bench compat check format install uninstall site manual amalgamation release clean
 
 help: ## show this list
 	@echo "Slabyard: make TARGET"
@@ -48,7 +48,13 @@ bench: ## measure Slabyard and its peers in one interleaved run (ARGS=--quick, v
 	@$(if $(filter programs littered,$(ARGS)),scripts/install.sh bench-programs || echo "programs that are missing are left out")
 	@$(if $(filter threads,$(ARGS)),scripts/install.sh bench-threads || echo "programs that are missing are left out")
 	@$(if $(filter truth programs service threads littered,$(ARGS)),cd rust && cargo build --locked --release -p slabyard-cli -p slabyard-bench --bins --examples)
-	@cd rust && cargo run --locked --release -p slabyard-bench $(if $(filter seeds,$(ARGS)),--no-default-features --features kernels --bin slabyard-seeds) -- $(ARGS)
+	@cd rust && cargo run --locked --release -p $(if $(filter seeds,$(ARGS)),slabyard-seeds,slabyard-bench) -- $(ARGS)
+
+compat: ## build and test what is for users of earlier systems: the headers of compat/, the crates of rust/earlier
+	@scripts/install.sh test
+	@cmake --preset release >/dev/null && cmake --build --preset release --target tests_compat
+	@ctest --preset release -L compat --output-on-failure
+	@cd rust && cargo test --locked --release -p slabyard-nexus-slab -p slabyard-nexus-slab-2 -p slabyard-seeds
 
 fuzz: ## fuzz the C library and the tool's parsers, guided by coverage, for TIME seconds (TIME=600; default: 60)
 	@scripts/install.sh test

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs clippy for the crates of the workspace except the benchmark. With --all, runs it for the
-# benchmark too, with its peers and without, and again for slabyard and slabyard-nexus-slab-2 with
+# Runs clippy for the crates of the workspace except the benchmarks. With --all, runs it for the
+# benchmarks too, with peers and without, and again for slabyard and slabyard-nexus-slab-2 with
 # all their features. Clippy needs no C or C++ code, so the other allocators and the benchmark's C
 # code are not compiled. For this, cargo options override the build scripts of the crates that link
 # such an allocator.
@@ -16,8 +16,8 @@ done
 lint() { # lint CARGO_OPTIONS...
     cargo clippy --locked --quiet --release --all-targets "$@" -- -D warnings
 }
-lint --workspace --exclude slabyard-bench "${unbuilt[@]}"
+lint --workspace --exclude slabyard-bench --exclude slabyard-seeds "${unbuilt[@]}"
 [ "${1:-}" = --all ] || exit 0
 lint -p slabyard-bench --no-default-features --features peers "${unbuilt[@]}"
-lint -p slabyard-bench --no-default-features
+lint -p slabyard-bench --no-default-features -p slabyard-seeds
 lint -p slabyard -p slabyard-nexus-slab-2 --all-features

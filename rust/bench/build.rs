@@ -1,6 +1,6 @@
 //! Compiles the C and C++ sources of the benchmark: the kernels, once for each layout, which places
 //! the same code differently; the server of the part `server`; the programs of `truth`; the
-//! workloads of `programs` and `threads`; the library of `littered`; and the programs of `seeds`.
+//! workloads of `programs` and `threads`; and the libraries of `littered`.
 //!
 //! The flags are those of an ordinary program: -O2, position-independent executable, no tuning for
 //! the machine. snmalloc's inline form is compiled from the source that its crate carries.
@@ -134,54 +134,37 @@ fn containers() {
     }
 }
 
+/// Links an executable or a library of these files.
+fn link(build: &cc::Build, files: &[PathBuf], options: &[&str], output: &Path) {
+    let mut command = build.get_compiler().to_command();
+    command.args(files).args(options).arg("-o").arg(output);
+    let status = command.status().expect("the compiler runs");
+    assert!(status.success(), "{}", output.display());
+}
+
 /// The key-value server of the examples, as a user builds it.
 fn key_value_server() {
-    let source = "../../examples/kv_server.c";
+    let source = PathBuf::from("../../examples/kv_server.c");
     let [include, library] = ["INCLUDE", "LIBRARY"]
         .map(|what| std::env::var_os(format!("DEP_SLABYARD_{what}")).expect("set by slabyard-sys"));
-    let output = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo"));
-    let program = output.join("kv_server");
-    let status = cc::Build::new()
-        .std("c11")
-        .opt_level(2)
-        .debug(false)
-        .force_frame_pointer(false)
-        .pic(false)
-        .include(include)
-        .get_compiler()
-        .to_command()
-        .arg(source)
-        .arg(&library)
-        .args(["-pthread", "-o"])
-        .arg(&program)
-        .status();
-    assert!(status.expect("the C compiler runs").success(), "{source}");
-    println!("cargo::rerun-if-changed={source}");
-    println!("cargo::rerun-if-changed={}", Path::new(&library).display());
+    let mut build = c_program();
+    build.std("c11").warnings(false).include(include);
+    let (files, program) = (
+        [source, library.into()],
+        output_folder("server").join("kv_server"),
+    );
+    link(&build, &files, &["-pthread"], &program);
+    for file in files {
+        println!("cargo::rerun-if-changed={}", file.display());
+    }
     println!("cargo::rustc-env=BENCH_KV_SERVER={}", program.display());
 }
 
 /// The programs that are run for real, and recorded and replayed.
 fn truth_programs() {
-    let output = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo"));
-    let program = output.join("truth_programs");
-    let sources = [
-        "main",
-        "texts",
-        "containers",
-        "sizes",
-        "buffers",
-        "threads",
-        "processes",
-    ];
-    let status = cpp("c++17")
-        .get_compiler()
-        .to_command()
-        .args(sources.map(|name| format!("kernels/truth/{name}.cpp")))
-        .args(["-pthread", "-o"])
-        .arg(&program)
-        .status();
-    assert!(status.expect("the C++ compiler runs").success(), "truth");
+    let program = output_folder("truth").join("truth_programs");
+    let sources = files_in("kernels/truth", "cpp");
+    link(&cpp("c++17"), &sources, &["-pthread"], &program);
     println!("cargo::rustc-env=BENCH_TRUTH={}", program.display());
 }
 
@@ -199,12 +182,24 @@ fn c_program() -> cc::Build {
     build
 }
 
-/// The C sources in a folder.
-fn c_sources(folder: &str) -> Vec<PathBuf> {
+/// The files in a folder with this ending.
+fn files_in(folder: impl AsRef<Path>, ending: &str) -> Vec<PathBuf> {
+    let has_ending = |path: &PathBuf| path.extension().is_some_and(|found| found == ending);
+    let mut files: Vec<PathBuf> = entries(folder.as_ref()).filter(has_ending).collect();
+    files.sort();
+    files
+}
+
+/// The C sources in a folder and in the folders below.
+fn sources_below(folder: &Path) -> Vec<PathBuf> {
+    let folders = entries(folder).filter(|path| path.is_dir());
+    let below = folders.flat_map(|folder| sources_below(&folder));
+    files_in(folder, "c").into_iter().chain(below).collect()
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = std::fs::read_dir(folder).expect("a folder of this repository");
-    let paths = entries.map(|entry| entry.expect("its entries can be read").path());
-    let is_c = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "c");
-    paths.filter(is_c).collect()
+    entries.map(|entry| entry.expect("its entries can be read").path())
 }
 
 /// A folder in cargo's, which is made.
@@ -215,23 +210,17 @@ fn output_folder(name: &str) -> PathBuf {
 }
 
 /// Makes an executable of each C file in a folder.
-fn programs_of(folder: &str, output: &Path) {
-    for source in c_sources(folder) {
-        let status = c_program()
-            .get_compiler()
-            .to_command()
-            .arg(&source)
-            .args(["-pthread", "-o"])
-            .arg(output.join(source.file_stem().expect("it has an ending")))
-            .status();
-        assert!(status.expect("the C compiler runs").success(), "{source:?}");
+fn programs_of(folder: &str, build: &cc::Build, more: &[PathBuf], options: &[&str], output: &Path) {
+    for source in files_in(folder, "c") {
+        let program = output.join(source.file_stem().expect("it has an ending"));
+        link(build, &[&[source], more].concat(), options, &program);
     }
 }
 
 /// The programs that repeat the workloads of published benchmarks of allocators.
 fn allocator_programs() {
     let output = output_folder("programs");
-    programs_of("programs", &output);
+    programs_of("programs", &c_program(), &[], &["-pthread"], &output);
     println!("cargo::rerun-if-changed=programs");
     println!("cargo::rustc-env=BENCH_PROGRAMS={}", output.display());
 }
@@ -239,7 +228,7 @@ fn allocator_programs() {
 /// The workloads of people whose process was killed.
 fn thread_programs() {
     let output = output_folder("threads");
-    programs_of("kernels/threads", &output);
+    programs_of("kernels/threads", &c_program(), &[], &["-pthread"], &output);
     println!("cargo::rustc-env=BENCH_THREADS={}", output.display());
     musl_programs();
 }
@@ -261,22 +250,20 @@ fn musl_programs() {
     let library = musl_library(&output);
     for (folder, objects) in [("own", Vec::new()), ("slabyard", library)] {
         let folder = output_folder(&format!("musl/{folder}"));
-        for source in c_sources("kernels/threads") {
-            // As tests/install/musl.sh links the drop-in malloc.
-            let status = musl_compiler()
-                .arg(&source)
-                .args(&objects)
-                .args([
-                    "-static",
-                    "-pthread",
-                    "-Wl,--eh-frame-hdr",
-                    "-Wl,-u,pthread_once",
-                    "-o",
-                ])
-                .arg(folder.join(source.file_stem().expect("it has an ending")))
-                .status();
-            assert!(status.expect("musl-gcc runs").success(), "{source:?}");
-        }
+        // As tests/install/musl.sh links the drop-in malloc.
+        let options = [
+            "-static",
+            "-pthread",
+            "-Wl,--eh-frame-hdr",
+            "-Wl,-u,pthread_once",
+        ];
+        programs_of(
+            "kernels/threads",
+            &musl_compiler(),
+            &objects,
+            &options,
+            &folder,
+        );
     }
     println!("cargo::rustc-env=BENCH_MUSL={}", output.display());
 }
@@ -286,105 +273,60 @@ fn litter_library() {
     let output = output_folder("littered");
     for name in ["litter", "record"] {
         // The compiler must not take the malloc that is defined here for one that it knows.
-        let status = c_program()
-            .pic(true)
-            .get_compiler()
-            .to_command()
-            .arg(format!("kernels/littered/{name}.c"))
-            .args(["-fno-builtin", "-shared", "-o"])
-            .arg(output.join(format!("lib{name}.so")))
-            .status();
-        assert!(status.expect("the C compiler runs").success(), "{name}");
+        let source = PathBuf::from(format!("kernels/littered/{name}.c"));
+        let library = output.join(format!("lib{name}.so"));
+        let build = c_program();
+        link(
+            &build,
+            &[source],
+            &["-fPIC", "-fno-builtin", "-shared"],
+            &library,
+        );
     }
     println!("cargo::rustc-env=BENCH_LITTER={}", output.display());
 }
 
-fn musl_compiler() -> Command {
-    let mut command = Command::new("musl-gcc");
-    command.args(["-std=gnu11", "-O2"]);
-    command
+fn musl_compiler() -> cc::Build {
+    let mut build = cc::Build::new();
+    build
+        .compiler("musl-gcc")
+        .std("gnu11")
+        .opt_level(2)
+        .debug(false)
+        .pic(false)
+        .warnings(false);
+    build
 }
 
 /// Compiles the library and the drop-in malloc for musl. Returns the objects.
 fn musl_library(output: &Path) -> Vec<PathBuf> {
-    let layers = std::fs::read_dir("../../src").expect("a folder of this repository");
-    let layers = layers.map(|entry| entry.expect("its entries can be read").path());
-    let mut sources: Vec<PathBuf> = layers
-        .filter(|path| path.is_dir())
-        .flat_map(|layer| c_sources(&layer.display().to_string()))
-        .filter(|path| !path.ends_with("os/fake.c"))
-        .chain(c_sources("../../shim"))
-        .collect();
-    sources.push("../../tests/install/musl_unwinder.c".into());
-    let object = |source: &PathBuf| {
-        let name = source
-            .display()
-            .to_string()
-            .replace("../", "")
-            .replace('/', "-");
-        output.join(name + ".o")
+    let compiler = || {
+        let mut build = musl_compiler();
+        build
+            .flag("-fexceptions")
+            .flag("-fvisibility=hidden")
+            .force_frame_pointer(true)
+            .includes(["../../include", "../../src", "../.."])
+            .out_dir(output);
+        build
     };
-    let compile = |source: &PathBuf| {
-        // The compiler must not take the malloc that the shim defines for one that it knows.
-        let is_shim = source.starts_with("../../shim");
-        let status = musl_compiler()
-            .args(is_shim.then_some("-fno-builtin"))
-            .args([
-                "-fexceptions",
-                "-fno-omit-frame-pointer",
-                "-fvisibility=hidden",
-            ])
-            .args(["-I../../include", "-I../../src", "-I../.."])
-            .arg(concat!(
-                "-DSLABYARD_VERSION=\"",
-                env!("CARGO_PKG_VERSION"),
-                "\""
-            ))
-            .arg("-c")
-            .arg(source)
-            .arg("-o")
-            .arg(object(source))
-            .status();
-        assert!(status.expect("musl-gcc runs").success(), "{source:?}");
-    };
-    let jobs = std::env::var("NUM_JOBS")
-        .ok()
-        .and_then(|jobs| jobs.parse().ok());
-    let share = sources.len().div_ceil(jobs.unwrap_or(1).max(1));
-    std::thread::scope(|scope| {
-        for part in sources.chunks(share) {
-            scope.spawn(|| part.iter().for_each(compile));
-        }
-    });
+    let mut sources = sources_below(Path::new("../../src"));
+    sources.retain(|path| !path.ends_with("os/fake.c"));
+    let library = compiler()
+        .files(sources)
+        .file("../../tests/install/musl_unwinder.c")
+        .compile_intermediates();
+    let version = concat!("\"", env!("CARGO_PKG_VERSION"), "\"");
+    // The compiler must not take the malloc that the shim defines for one that it knows.
+    let shim = compiler()
+        .flag("-fno-builtin")
+        .define("SLABYARD_VERSION", version)
+        .files(files_in("../../shim", "c"))
+        .compile_intermediates();
     for folder in ["src", "shim", "include"] {
         println!("cargo::rerun-if-changed=../../{folder}");
     }
-    sources.iter().map(object).collect()
-}
-
-/// The programs that repeat the tables of the earlier C systems, over Slabyard's headers for users
-/// of these systems. They are built as the benchmark builds them over the systems themselves.
-fn seed_programs() {
-    let [include, library] = ["INCLUDE", "LIBRARY"]
-        .map(|what| std::env::var_os(format!("DEP_SLABYARD_{what}")).expect("set by slabyard-sys"));
-    let output = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo"));
-    let systems = ["magazine-slab", "userland-slab", "xslab", "zns-slab"];
-    for system in systems {
-        let headers = format!("../../compat/{system}");
-        let status = c_program()
-            .include(&headers)
-            .include(&include)
-            .get_compiler()
-            .to_command()
-            .arg(format!("kernels/seeds/{}.c", system.replace('-', "_")))
-            .arg(&library)
-            .args(["-pthread", "-o"])
-            .arg(output.join(format!("seeds_{system}")))
-            .status();
-        assert!(status.expect("the C compiler runs").success(), "{system}");
-        println!("cargo::rerun-if-changed={headers}");
-    }
-    println!("cargo::rustc-env=BENCH_SEEDS={}", output.display());
+    [library, shim].concat()
 }
 
 fn compiler_version() -> String {
@@ -409,24 +351,23 @@ fn main() {
     println!("cargo::rustc-env=BENCH_CXX={}", compiler_version());
     println!("cargo::rustc-env=BENCH_RUSTC={}", rustc_version());
     let has = |feature: &str| std::env::var_os(format!("CARGO_FEATURE_{feature}")).is_some();
-    let (kernels, peers) = (has("KERNELS"), has("PEERS"));
-    let programs: [(&str, bool, fn()); 6] = [
-        ("BENCH_KV_SERVER", kernels && peers, key_value_server),
-        ("BENCH_TRUTH", kernels && peers, truth_programs),
-        ("BENCH_PROGRAMS", kernels && peers, allocator_programs),
-        ("BENCH_THREADS", kernels && peers, thread_programs),
-        ("BENCH_LITTER", kernels && peers, litter_library),
-        ("BENCH_SEEDS", kernels, seed_programs),
+    let is_whole = has("KERNELS") && has("PEERS");
+    let programs: [(&str, fn()); 5] = [
+        ("BENCH_KV_SERVER", key_value_server),
+        ("BENCH_TRUTH", truth_programs),
+        ("BENCH_PROGRAMS", allocator_programs),
+        ("BENCH_THREADS", thread_programs),
+        ("BENCH_LITTER", litter_library),
     ];
-    for (name, wanted, compile) in programs {
-        if wanted {
+    for (name, compile) in programs {
+        if is_whole {
             compile();
         } else {
             println!("cargo::rustc-env={name}=");
         }
     }
     println!("cargo::rerun-if-changed=kernels");
-    if kernels && peers {
+    if is_whole {
         linked_kernels();
     }
 }

@@ -10,10 +10,11 @@
 //! * `machine`: clocks, processors, resident memory, the cache-line round trip;
 //! * `rows`: what is measured, as a list; `measure`: how, inside the child;
 //! * `run`: the parent's loop over rows, repeats and allocators;
-//! * `stats`, `cells`, `report`: medians, spreads, ratios, tables.
+//! * `stats`, `table`, `report`: medians, spreads, ratios, tables.
 //!
 //! In addition there are parts with rows of their own. Each part is a subcommand. `part` has their
-//! common options, the report and its files; `figure` has the figures that their processes print.
+//! common options, the report and its files; `figure` has the figures that their processes print;
+//! `preloaded` has the allocators that whole programs are run over.
 //!
 //! * `vmem`: arenas;
 //! * `checks`: what each check costs a cache and the heap;
@@ -26,16 +27,14 @@
 //! * `programs`: the workloads of published allocator benchmarks, and real programs, over each malloc;
 //! * `service`: resident memory of a service whose load rises and falls, over each malloc;
 //! * `threads`: workloads of people whose process was killed: memory after most was freed;
-//! * `littered`: loops and whole programs on a heap that was fragmented before;
-//! * `seeds`: the tables of five earlier systems' documents, repeated.
+//! * `littered`: loops and whole programs on a heap that was fragmented before.
 //!
-//! `seeds` needs none of the other allocators, which take minutes to compile. So it is a program of
-//! its own, `slabyard-seeds`, and the feature `peers` has everything that needs them.
+//! The program of `rust/earlier/seeds` needs none of the other allocators, which take minutes to
+//! compile. So the feature `peers` has everything that needs them.
 
 #[cfg(feature = "peers")]
 pub mod allocators;
 pub mod alone;
-pub mod cells;
 #[cfg(feature = "peers")]
 pub mod checks;
 #[cfg(feature = "peers")]
@@ -54,6 +53,8 @@ pub mod measure;
 pub mod nexus;
 pub mod part;
 #[cfg(feature = "peers")]
+pub mod preloaded;
+#[cfg(feature = "peers")]
 pub mod programs;
 #[cfg(feature = "peers")]
 pub mod report;
@@ -64,12 +65,12 @@ pub mod rows;
 #[cfg(feature = "peers")]
 pub mod run;
 pub mod rust;
-pub mod seeds;
 #[cfg(feature = "peers")]
 pub mod server;
 #[cfg(feature = "peers")]
 pub mod service;
 pub mod stats;
+pub mod table;
 #[cfg(feature = "peers")]
 pub mod threads;
 #[cfg(feature = "peers")]

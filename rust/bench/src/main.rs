@@ -170,7 +170,7 @@ fn bench(options: &Options) -> Result<ExitCode, String> {
     let mut report = Report::new(&head(&plan));
     let (found, failures) = run::run(&plan, |row, found, failures| {
         let shortest = report::shortest_trip(found);
-        report.add(&report::block(row, found, failures, shortest));
+        report.add(&report::text(row, found, failures, shortest));
     });
     report.add(&report::summary(&plan.rows, &found));
     let new = || part::new_path(".csv");

@@ -4,6 +4,7 @@
 //! A part flattens `Common` into its options, and `Sampling` if its processes take timed samples.
 //! It adds each block of its text to a `Report`; `Report::finish` writes the files.
 
+use crate::figure::{self, Found};
 use crate::machine;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -125,6 +126,12 @@ pub fn output(mut command: Command, what: &str) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// A line for each failure.
+pub fn failures(indent: &str, failures: &[String]) -> String {
+    let line = |failure| format!("{indent}FAILED: {failure}\n");
+    failures.iter().map(line).collect()
+}
+
 /// Text that is printed as it is written, and kept at the end.
 pub struct Report(String);
 
@@ -142,10 +149,8 @@ impl Report {
         self.0 += block;
     }
 
-    pub fn add_failures(&mut self, failures: &[String]) {
-        for failure in failures {
-            self.add(&format!("FAILED: {failure}\n"));
-        }
+    pub fn add_failures(&mut self, found: &Found) {
+        self.add(&failures("", &found.failures));
     }
 
     /// Writes the text to `path` with the ending txt.
@@ -153,26 +158,28 @@ impl Report {
         write(&path.with_extension("txt"), &self.0)
     }
 
-    /// Writes the text and the other files of a part, each an ending and its content. An error if
-    /// measurements failed.
+    /// Writes the text, the figures as CSV, and the other files of a part, each an ending and its
+    /// content. An error if measurements failed.
     pub fn finish<const FULL: usize, const QUICK: usize>(
         &self,
         (part, options): (&str, &Common<FULL, QUICK>),
+        found: &Found,
         files: &[(&str, String)],
-        failed: usize,
     ) -> Result<(), String> {
         let base = options.base(part);
+        let raw = Some(("csv", figure::csv(&found.figures)));
+        let raw = raw.filter(|_| !found.figures.is_empty());
         println!("\nkept:");
         self.write(&base)?;
         println!("{}", base.with_extension("txt").display());
-        for (ending, content) in files {
+        for (ending, content) in raw.iter().chain(files) {
             let path = base.with_extension(ending);
             write(&path, content)?;
             println!("{}", path.display());
         }
-        match failed {
+        match found.failures.len() {
             0 => Ok(()),
-            _ => Err(format!("{failed} measurements failed")),
+            failed => Err(format!("{failed} measurements failed")),
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Makes tables from samples: a block for each row, a summary of ratios, the raw data.
 
-use crate::allocators::{self, Allocator, Kind};
-use crate::cells::{figure, over, ratio, spread};
+use crate::allocators::{self, Kind};
+use crate::figure::{least, median, Figure};
 use crate::rows::{Named, Row, Workload};
 use crate::run::{Failure, Found, METRICS};
-use crate::stats::{geometric_mean, summarise, Summary};
+use crate::stats::{self, geometric_mean, over};
+use crate::table::{self, figure, or_dash, ratio, Table};
 use std::fmt::Write;
 
 /// If a round trip is longer than this many times the run's shortest, the two processors were far
@@ -36,128 +37,105 @@ fn distance(one: &Found, shortest: Option<f64>) -> Distance {
 }
 
 /// One row and metric, at one distance: every allocator's figures.
-pub struct Table {
+pub struct Block {
     pub row: Row,
     pub metric: &'static str,
     pub distance: Distance,
-    pub cells: Vec<(Allocator, Summary)>,
+    figures: Vec<Figure>,
+    trips: Vec<f64>,
 }
 
-impl Table {
+impl Block {
     pub fn of(&self, name: &str) -> Option<f64> {
-        let cell = self.cells.iter().find(|cell| cell.0.name == name);
-        cell.map(|cell| cell.1.median)
+        median(&self.figures, &self.row.name(), self.metric, name)
     }
 
     /// The best peer that may be used from any thread.
     pub fn best_peer(&self) -> Option<(&'static str, f64)> {
-        let peers = self
-            .cells
-            .iter()
-            .filter(|cell| cell.0.kind == Kind::Peer && cell.0.shared());
-        peers
-            .map(|cell| (cell.0.name, cell.1.median))
-            .min_by(|one, other| one.1.total_cmp(&other.1))
+        let peers = allocators::ALL.iter();
+        let peers = peers.filter(|one| one.kind == Kind::Peer && one.shared());
+        least(peers.map(|one| one.name), |name| self.of(name))
     }
 
-    /// The limit that an allocator is compared with: the limit of its kind.
-    fn limit_of(&self, allocator: &Allocator) -> Option<f64> {
-        if allocator.kind == Kind::Floor {
-            return None;
-        }
-        self.of(if allocator.shared() {
-            "limit-magazine"
+    /// The metric if it is not the time, and the distance of the processors.
+    fn title(&self) -> String {
+        let metric = if self.metric == "time" {
+            ""
         } else {
-            "limit-freelist"
-        })
+            self.metric
+        };
+        let distance = match self.distance {
+            Distance::Any => String::new(),
+            other => {
+                let middle = stats::median(&self.trips).unwrap_or(0.0);
+                format!("; {other:?}, round trip {middle:.0} ns").to_lowercase()
+            }
+        };
+        format!("{metric}{distance}")
+            .trim_start_matches("; ")
+            .to_owned()
     }
 
-    fn samples(&self) -> usize {
-        self.cells.iter().map(|cell| cell.1.samples).sum()
+    fn table(&self) -> Table {
+        let names = allocators::ALL.map(|one| one.name);
+        let best = self.best_peer().map(|best| best.0);
+        let (to_best, to_limit) = (|_: &str| best, |name: &str| limit_of(name));
+        let wholes: [table::Whole; 2] = [("/peer", &to_best), ("/limit", &to_limit)];
+        let (row, metrics) = (self.row.name(), [self.metric]);
+        table::block(&self.figures, &row, &names, &metrics, &wholes).named(&self.title())
     }
 }
 
-/// The tables of a row: one for each metric and distance that have samples.
-pub fn tables(row: &Row, found: &[Found], shortest: Option<f64>) -> Vec<Table> {
-    let mut tables = Vec::new();
+/// The limit that an allocator is compared with: the limit of its kind.
+fn limit_of(name: &str) -> Option<&'static str> {
+    let allocator = allocators::find(name).filter(|one| one.kind != Kind::Floor)?;
+    Some(match allocator.shared() {
+        true => "limit-magazine",
+        false => "limit-freelist",
+    })
+}
+
+/// The blocks of a row: one for each metric and distance that have samples.
+pub fn blocks(row: &Row, found: &[Found], shortest: Option<f64>) -> Vec<Block> {
+    let mut blocks = Vec::new();
     for metric in METRICS {
         for at in [Distance::Any, Distance::Near, Distance::Far] {
             let here = |one: &&Found| {
                 one.row == *row && one.sample.metric == metric && distance(one, shortest) == at
             };
-            let chosen: Vec<&Found> = found.iter().filter(here).collect();
-            let cell = |allocator: Allocator| {
-                let own = chosen.iter().filter(|one| one.allocator == allocator.name);
-                let own: Vec<_> = own
-                    .map(|one| (one.sample.layout, one.sample.value))
-                    .collect();
-                summarise(&own).map(|summary| (allocator, summary))
+            let figure = |one: &Found| {
+                let sample = &one.sample;
+                let (layout, value) = (sample.layout, sample.value);
+                Figure::new(&row.name(), metric, one.allocator, layout, value)
             };
-            let cells: Vec<_> = allocators::ALL.into_iter().filter_map(cell).collect();
-            if !cells.is_empty() {
-                tables.push(Table {
+            let here: Vec<&Found> = found.iter().filter(here).collect();
+            if !here.is_empty() {
+                blocks.push(Block {
                     row: *row,
                     metric,
                     distance: at,
-                    cells,
+                    figures: here.iter().map(|one| figure(one)).collect(),
+                    trips: here
+                        .iter()
+                        .filter_map(|one| one.sample.round_trip)
+                        .collect(),
                 });
             }
         }
     }
-    tables
+    blocks
 }
 
-fn trips(table: &Table, found: &[Found], shortest: Option<f64>) -> String {
-    let here = |one: &&Found| one.row == table.row && distance(one, shortest) == table.distance;
-    let trips: Vec<f64> = found
-        .iter()
-        .filter(here)
-        .filter_map(|one| one.sample.round_trip)
-        .collect();
-    let middle = crate::stats::median(&trips).unwrap_or(0.0);
-    format!("; {:?}, round trip {middle:.0} ns", table.distance).to_lowercase()
-}
-
-/// The blocks of one row as text.
-pub fn block(row: &Row, found: &[Found], failures: &[Failure], shortest: Option<f64>) -> String {
+/// One row as text.
+pub fn text(row: &Row, found: &[Found], failures: &[Failure], shortest: Option<f64>) -> String {
     let mut text = format!("\n{}: {}\n", row.name(), row.describe());
-    for table in tables(row, found, shortest) {
-        let mut title = if table.metric == "time" {
-            ""
-        } else {
-            table.metric
-        }
-        .to_owned();
-        if table.distance != Distance::Any {
-            title += &trips(&table, found, shortest);
-        }
-        let title = title.trim_start_matches("; ");
-        let _ = writeln!(
-            text,
-            "  {title:<34} {:>9}  {:>19}  {:>7} {:>7}",
-            "median", "quartiles", "/peer", "/limit"
-        );
-        let best = table.best_peer().map(|best| best.1);
-        for (allocator, summary) in &table.cells {
-            let spread = spread(summary);
-            let own = Some(summary.median);
-            let _ = writeln!(
-                text,
-                "    {:<32} {:>9}  {spread:>19}  {:>7} {:>7}",
-                allocator.name,
-                figure(summary.median),
-                ratio(over(own, best)),
-                ratio(over(own, table.limit_of(allocator))),
-            );
-        }
+    for block in blocks(row, found, shortest) {
+        text += &block.table().text();
     }
     text += &aim(row, found).unwrap_or_default();
     for failure in failures.iter().filter(|failure| failure.row == *row) {
-        let _ = writeln!(
-            text,
-            "    {:<32} FAILED: {}",
-            failure.allocator, failure.what
-        );
+        let (allocator, what) = (failure.allocator, &failure.what);
+        let _ = writeln!(text, "    {allocator:<32} FAILED: {what}");
     }
     text
 }
@@ -167,12 +145,12 @@ const GET_AIM: f64 = 1.5;
 
 /// The target for handles, in the rows that have one. It is computed from other figures of the run.
 fn aim(row: &Row, found: &[Found]) -> Option<String> {
-    let tables = tables(row, found, None);
-    let table = tables.first()?;
-    let handles = table.of("handles")?;
+    let blocks = blocks(row, found, None);
+    let block = blocks.first()?;
+    let handles = block.of("handles")?;
     let (aim, reason) = match row.workload {
         Workload::Named(Named::Pair) => {
-            let aim = table.of("cache")? + 1.3 * table.of("cas")? + 2.0;
+            let aim = block.of("cache")? + 1.3 * block.of("cas")? + 2.0;
             (aim, "cache + 1.3 cas + 2 ns")
         }
         Workload::Named(Named::Get { live: 1_000 }) => (GET_AIM, "hot"),
@@ -209,14 +187,14 @@ impl Column {
         }
     }
 
-    fn ratio(&self, table: &Table) -> Option<f64> {
+    fn ratio(&self, block: &Block) -> Option<f64> {
         let other = match self.other {
-            Some(other) => table.of(other),
+            Some(other) => block.of(other),
             // The peers of named rows have handles: a cache is not compared with them.
-            None if self.ours == "cache" && table.row.is_named() => None,
-            None => table.best_peer().map(|best| best.1),
+            None if self.ours == "cache" && block.row.is_named() => None,
+            None => block.best_peer().map(|best| best.1),
         };
-        over(table.of(self.ours), other)
+        over(block.of(self.ours), other)
     }
 }
 
@@ -237,49 +215,40 @@ const COLUMNS: [Column; 10] = [
 /// rows about time.
 pub fn summary(rows: &[Row], found: &[Found]) -> String {
     let shortest = shortest_trip(found);
-    let mut text = String::from("\nSummary: ratios below 1 mean less time or memory.\n");
-    let _ = write!(text, "{:<42}{:<25}", "row", "best thread-safe peer");
-    for column in &COLUMNS {
-        let _ = write!(text, "{:>14}", column.title);
-    }
-    text.push('\n');
+    let heads = COLUMNS.iter().map(|column| column.title);
+    let mut table = Table::new("row", ["best thread-safe peer"].into_iter().chain(heads));
     let mut ratios: [Vec<f64>; COLUMNS.len()] = Default::default();
     for row in rows {
-        let tables = tables(row, found, shortest);
-        let most = tables.iter().map(Table::samples).max();
-        for table in &tables {
-            let place = if table.distance == Distance::Far {
-                " (far)"
-            } else {
-                ""
-            };
-            let metric = if table.metric == "time" {
-                ""
-            } else {
-                table.metric
+        let blocks = blocks(row, found, shortest);
+        let most = blocks.iter().map(|block| block.figures.len()).max();
+        for block in &blocks {
+            let is_time = block.metric == "time";
+            let metric = if is_time { "" } else { block.metric };
+            let place = match block.distance {
+                Distance::Far => " (far)",
+                _ => "",
             };
             let name = format!("{} {metric}{place}", row.name());
-            let best = table.best_peer();
-            let best =
-                best.map_or_else(String::new, |best| format!("{} {}", best.0, figure(best.1)));
-            let _ = write!(text, "{name:<42}{best:<25}");
-            for (column, ratios) in COLUMNS.iter().zip(&mut ratios) {
-                let value = column.ratio(table);
-                let _ = write!(text, "{:>14}", ratio(value));
-                // If a row has two distances, the one with more samples is in the mean.
-                if row.is_time() && table.metric == "time" && Some(table.samples()) == most {
+            let best = or_dash(block.best_peer(), |best| {
+                format!("{} {}", best.0, figure(best.1))
+            });
+            let values = COLUMNS.each_ref().map(|column| column.ratio(block));
+            // If a row has two distances, the one with more samples is in the mean.
+            if row.is_time() && is_time && Some(block.figures.len()) == most {
+                for (ratios, value) in ratios.iter_mut().zip(values) {
                     ratios.extend(value);
                 }
             }
-            text.push('\n');
+            table.line(&name, [best].into_iter().chain(values.map(ratio)));
         }
     }
-    let _ = write!(text, "{:<67}", "geometric mean of the time rows");
-    for ratios in &ratios {
-        let _ = write!(text, "{:>14}", ratio(geometric_mean(ratios)));
-    }
-    text.push('\n');
-    text
+    let means = ratios.map(|ratios| ratio(geometric_mean(&ratios)));
+    let means = [String::new()].into_iter().chain(means);
+    table.line("geometric mean of the time rows", means);
+    format!(
+        "\nSummary: ratios below 1 mean less time or memory.\n{}",
+        table.text()
+    )
 }
 
 /// Every sample, one a line.
@@ -334,13 +303,13 @@ mod tests {
             found("cache", 6.0, Some(300.0)),
             found("mimalloc", 4.0, Some(120.0)),
         ];
-        let tables = tables(&all[0].row, &all, shortest_trip(&all));
-        assert_eq!(tables.len(), 2);
-        assert_eq!(tables[0].distance, Distance::Near);
-        assert_eq!(tables[0].of("cache"), Some(2.0));
-        assert_eq!(tables[0].best_peer(), Some(("mimalloc", 4.0)));
-        assert_eq!(tables[1].of("cache"), Some(6.0));
-        assert_eq!(tables[1].best_peer(), None);
+        let blocks = blocks(&all[0].row, &all, shortest_trip(&all));
+        assert_eq!(blocks.len(), 2);
+        assert_eq!(blocks[0].distance, Distance::Near);
+        assert_eq!(blocks[0].of("cache"), Some(2.0));
+        assert_eq!(blocks[0].best_peer(), Some(("mimalloc", 4.0)));
+        assert_eq!(blocks[1].of("cache"), Some(6.0));
+        assert_eq!(blocks[1].best_peer(), None);
     }
 
     #[test]
@@ -352,8 +321,8 @@ mod tests {
             found("snmalloc", 2.0, None),
             found("cache", 1.0, None),
         ];
-        let tables = tables(&all[0].row, &all, None);
-        assert_eq!(tables[0].best_peer(), Some(("snmalloc", 2.0)));
+        let blocks = blocks(&all[0].row, &all, None);
+        assert_eq!(blocks[0].best_peer(), Some(("snmalloc", 2.0)));
         let text = summary(&[all[0].row], &all);
         assert!(text.contains("snmalloc 2.000"), "{text}");
         assert!(text.lines().last().unwrap().contains("0.50"), "{text}");
@@ -378,7 +347,8 @@ mod tests {
         }
         let text = summary(&[all[0].row], &all);
         let cells = |begin: &str| -> Vec<&str> {
-            let line = text.lines().find(|line| line.starts_with(begin)).unwrap();
+            let mut lines = text.lines().map(str::trim_start);
+            let line = lines.find(|line| line.starts_with(begin)).unwrap();
             line.split_whitespace().collect()
         };
         assert!(cells("cold-large/64 ratio").contains(&"0.80"), "{text}");
@@ -393,11 +363,11 @@ mod tests {
             named(row, "handles", 4.2),
             named(row, "sharded-slab", 42.0),
         ];
-        assert!(!block(&all[0].row, &all, &[], None).contains("aim"));
+        assert!(!text(&all[0].row, &all, &[], None).contains("aim"));
         all.push(named(row, "cas", 4.0));
-        let text = block(&all[0].row, &all, &[], None);
+        let shown = text(&all[0].row, &all, &[], None);
         let expected = "aim of handles: 8.200 (cache + 1.3 cas + 2 ns); they are at 4.200, 0.51";
-        assert!(text.contains(expected), "{text}");
+        assert!(shown.contains(expected), "{shown}");
         let text = summary(&[all[0].row], &all);
         let means: Vec<&str> = text.lines().last().unwrap().split_whitespace().collect();
         let shown = [&["-"; 8][..], &["4.20", "0.10"]].concat();
@@ -407,13 +377,13 @@ mod tests {
     #[test]
     fn a_hot_look_up_has_a_figure_to_reach() {
         let all = [named("handle-get/64/1000", "handles", 3.0)];
-        let text = block(&all[0].row, &all, &[], None);
+        let shown = text(&all[0].row, &all, &[], None);
         assert!(
-            text.contains("1.500 (hot); they are at 3.000, 2.00 of it"),
-            "{text}"
+            shown.contains("1.500 (hot); they are at 3.000, 2.00 of it"),
+            "{shown}"
         );
         let all = [named("handle-get/64/100000", "handles", 3.0)];
-        assert!(!block(&all[0].row, &all, &[], None).contains("aim"));
+        assert!(!text(&all[0].row, &all, &[], None).contains("aim"));
     }
 
     #[test]

@@ -5,16 +5,15 @@
 //! sum that it prints first is the same too. The libraries and the way to start a program over them
 //! are those of `programs`.
 
-use crate::cells::{cell, spread};
-use crate::figure::{self, Figure};
+use crate::figure::{self, in_turn, Figure, Found, Same};
 use crate::machine;
 use crate::part::{self, Common, Report};
-use crate::programs::table::{table_head, table_line};
-use crate::programs::{over, version_of, workloads::SERVICE};
-use crate::truth::contender::{self, Contender};
+use crate::preloaded::{version_of, Choice, Contender};
+use crate::programs::{over, workloads::SERVICE};
+use crate::table::{cell, or_dash, spread, Table};
 use std::ffi::OsString;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 /// A service whose load rises and falls, over each malloc only: resident memory and CPU time.
@@ -24,12 +23,8 @@ use std::time::Instant;
 pub struct Options {
     #[command(flatten)]
     common: Common<3, 1>,
-    /// Only these allocators beside glibc, separated by commas
-    #[arg(long, value_delimiter = ',')]
-    allocators: Vec<String>,
-    /// The tool [default: slabyard, in the folder of this program]
-    #[arg(long)]
-    tool: Option<PathBuf>,
+    #[command(flatten)]
+    choice: Choice,
 }
 
 /// Readings in a day: `programs/service.c`.
@@ -130,9 +125,7 @@ fn readings(who: &str, repeat: usize, run: &Run) -> String {
 
 /// A line for the live memory, and for each allocator.
 fn table(names: &[&str], found: &[Figure]) -> String {
-    let mut text = String::from("\n");
-    let head = [
-        "resident MiB",
+    let heads = [
         "mean",
         "quartiles",
         "peak",
@@ -140,13 +133,12 @@ fn table(names: &[&str], found: &[Figure]) -> String {
         "CPU s",
         "quartiles",
     ];
-    table_head(&mut text, &head.map(str::to_owned));
+    let mut table = Table::new("resident MiB", heads);
     for who in [LIVE].iter().chain(names) {
         let of = |metric| figure::of(found, SERVICE.name, metric, who);
         let median = |metric| cell(of(metric).map(|summary| summary.median));
-        let quartiles = |metric| of(metric).map_or_else(|| "-".to_owned(), |one| spread(&one));
-        let line = [
-            version_of(who),
+        let quartiles = |metric| or_dash(of(metric), |summary| spread(&summary));
+        let cells = [
             median(MEAN),
             quartiles(MEAN),
             median(PEAK),
@@ -154,9 +146,9 @@ fn table(names: &[&str], found: &[Figure]) -> String {
             median(CPU),
             quartiles(CPU),
         ];
-        table_line(&mut text, &line);
+        table.line(&version_of(who), cells);
     }
-    text
+    format!("\n{}", table.markdown())
 }
 
 /// Runs the service once over an allocator.
@@ -168,69 +160,41 @@ fn run_once(one: &Contender, tool: &Path, quick: bool, folder: &Path) -> Result<
     read(&text).ok_or_else(|| format!("{what}: the output is unclear"))
 }
 
-/// What all runs found.
-#[derive(Default)]
-struct Found {
-    sum: Option<u64>,
-    figures: Vec<Figure>,
-    readings: String,
-    failures: Vec<String>,
-}
-
-impl Found {
-    fn add(&mut self, who: &str, repeat: usize, run: Result<Run, String>) {
-        match run {
-            Ok(run) if *self.sum.get_or_insert(run.sum) == run.sum => {
-                self.figures.extend(figures(who, repeat, &run));
-                self.readings += &readings(who, repeat, &run);
-            }
-            Ok(_) => self
-                .failures
-                .push(format!("{who}: another sum than the others")),
-            Err(what) => self.failures.push(what),
-        }
-    }
-}
-
-/// Measures all allocators in turn, repeat after repeat. Each repeat begins with another allocator.
-fn measure(options: &Options, who: &[Contender], tool: &Path) -> Result<Found, String> {
+/// Measures all allocators in turn. Returns the figures and the readings.
+fn measure(options: &Options, who: &[Contender], tool: &Path) -> Result<(Found, String), String> {
     let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let (start, mut found) = (Instant::now(), Found::default());
-    let mut turn: Vec<&Contender> = who.iter().collect();
-    for repeat in 0..options.common.repeats() {
-        for one in &turn {
+    let (start, mut sum) = (Instant::now(), Same::default());
+    let mut all = String::from("who,repeat,reading,live MiB,resident MiB\n");
+    let found = in_turn(
+        options.common.repeats(),
+        who.iter().collect(),
+        |one, repeat| {
             eprintln!("{} after {}", one.name, machine::elapsed(start));
-            let run = run_once(one, tool, options.common.quick, scratch.path());
-            found.add(one.name, repeat, run);
-        }
-        turn.rotate_left(1);
-    }
-    Ok(found)
+            let run = run_once(one, tool, options.common.quick, scratch.path())?;
+            sum.check(run.sum, one.name)?;
+            all += &readings(one.name, repeat, &run);
+            Ok(figures(one.name, repeat, &run))
+        },
+    );
+    Ok((found, all))
 }
 
 /// Measures the allocators that the options choose.
 pub fn bench(options: &Options) -> Result<(), String> {
-    let output = part::output_folder()?;
-    let tool = part::tool(options.tool.as_deref(), &output)?;
-    let (who, mut head) = contender::present(contender::chosen(&options.allocators, &output)?);
-    let names: Vec<&str> = who.iter().map(|one| one.name).collect();
-    head.push(format!(
-        "run            {} repeats",
-        options.common.repeats()
-    ));
-    let mut report = Report::new(&head);
-    let found = measure(options, &who, &tool)?;
-    report.add(&table(&names, &found.figures));
-    report.add_failures(&found.failures);
-    let readings = format!(
-        "who,repeat,reading,live MiB,resident MiB\n{}",
-        found.readings
-    );
-    let files = [
-        ("csv", figure::csv(&found.figures)),
-        ("readings.csv", readings),
-    ];
-    report.finish(("service", &options.common), &files, found.failures.len())
+    let mut preloaded = options.choice.preloaded(None)?;
+    let repeats = options.common.repeats();
+    preloaded
+        .head
+        .push(format!("run            {repeats} repeats"));
+    let mut report = Report::new(&preloaded.head);
+    let (found, readings) = measure(options, &preloaded.who, &preloaded.tool)?;
+    report.add(&table(&preloaded.names(), &found.figures));
+    report.add_failures(&found);
+    report.finish(
+        ("service", &options.common),
+        &found,
+        &[("readings.csv", readings)],
+    )
 }
 
 #[cfg(test)]
@@ -289,10 +253,9 @@ mod tests {
 
     #[test]
     fn the_table_has_the_live_memory_and_each_allocator() {
-        let mut found = Found::default();
-        found.add("glibc", 0, Ok(run(10.0)));
-        found.add("mimalloc", 0, Ok(run(30.0)));
-        let text = table(&["glibc", "mimalloc"], &found.figures);
+        let of = |who, more| figures(who, 0, &run(more));
+        let found = [of("glibc", 10.0), of("mimalloc", 30.0)].concat();
+        let text = table(&["glibc", "mimalloc"], &found);
         let line = |who: &str| {
             let begin = format!("| {} |", version_of(who));
             let found = text.lines().find(|line| line.starts_with(&begin));
@@ -301,19 +264,6 @@ mod tests {
         assert!(line("live").contains("| 100.0 | 10.00 | - | - |"));
         assert!(line("glibc").contains("| 110.0 | 20.00 | 2.500 |"));
         assert!(line("mimalloc").contains("| 130.0 | 40.00 | 2.500 |"));
-        assert_eq!(found.readings.lines().count(), 2 * 144);
-    }
-
-    #[test]
-    fn a_run_with_another_sum_is_a_failure() {
-        let mut found = Found::default();
-        found.add("glibc", 0, Ok(run(0.0)));
-        found.add("rpmalloc", 0, Ok(Run { sum: 8, ..run(0.0) }));
-        found.add("jemalloc", 0, Err("it crashed".to_owned()));
-        assert_eq!(
-            found.failures,
-            ["rpmalloc: another sum than the others", "it crashed"]
-        );
-        assert!(found.figures.iter().all(|one| one.who != "rpmalloc"));
+        assert_eq!(readings("glibc", 0, &run(10.0)).lines().count(), 144);
     }
 }

@@ -24,6 +24,12 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
 }
 
+/// One value in times of another; none if one of them is missing, or the other is 0.
+pub fn over(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    let (one, other) = one.zip(other)?;
+    (other > 0.0).then_some(one / other)
+}
+
 /// The figures of one allocator in one row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {

@@ -1,38 +1,22 @@
 //! Short runs of the parts `cpp` and `rust`: they print a block for each row and a table, and write
 //! this text and the figures to files.
 
+use common::{kept_run, refuses};
 use slabyard_bench::alone::Row;
 use slabyard_bench::kernels::LAYOUTS;
 use slabyard_bench::{cpp, rust};
-use std::process::Command;
 
-fn bench(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_slabyard-bench"));
-    command.args(arguments);
-    command
-}
+mod common;
 
 /// Runs these rows, and compares the printed text with the files.
 fn short_run<R: Row>(rows: &[&str]) {
-    let name = format!("slabyard-{}-{}", R::COMMAND, std::process::id());
-    let folder = std::env::temp_dir().join(name);
-    let base = folder.join("found");
-    let output = bench(&[R::COMMAND, "--repeats", "1", "--sample-ms", "1"])
-        .args(["--only", &rows.join(","), "--out"])
-        .arg(&base)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let shown = String::from_utf8(output.stdout).unwrap();
-    let text = std::fs::read_to_string(base.with_extension("txt")).unwrap();
-    assert!(shown.starts_with(&text));
-    let raw = std::fs::read_to_string(base.with_extension("csv")).unwrap();
+    let only = format!("--only={}", rows.join(","));
+    let (text, raw) = kept_run(R::COMMAND, &["--repeats=1", "--sample-ms=1", &only]);
     for row in rows.iter().map(|name| R::find(name).unwrap()) {
         is_kept(row, &raw);
         is_shown(row, &text);
     }
     assert_eq!(raw.lines().next(), Some("row,metric,who,layout,value"));
-    std::fs::remove_dir_all(folder).unwrap();
 }
 
 /// A figure of each metric of each contender of the row, in each copy of the loops.
@@ -76,14 +60,8 @@ fn the_rust_crate_is_measured() {
 
 #[test]
 fn what_is_not_known_is_refused() {
+    let child = ["--child", "nonsense/1", "nobody", "0", "1000", "1"];
     for part in ["cpp", "rust"] {
-        for arguments in [
-            &["--only", "nonsense"][..],
-            &["--child", "nonsense/1", "nobody", "0", "1000", "1"],
-        ] {
-            let output = bench(&[&[part], arguments].concat()).output().unwrap();
-            assert_eq!(output.status.code(), Some(2), "{part} {arguments:?}");
-            assert!(!output.stderr.is_empty());
-        }
+        refuses(part, &[&["--only=nonsense"], &child]);
     }
 }

@@ -1,6 +1,9 @@
 //! Short runs of the part `checks`: with each check the loops lose no object and damage none, and
 //! the command writes what it prints to files.
 
+mod common;
+
+use common::{has, kept_run};
 use slabyard_bench::checks::contender::{self, Contender};
 use slabyard_bench::checks::measure::{measure, Effort, Row};
 use slabyard_bench::kernels::{verify_live, LAYOUTS, VERIFY};
@@ -141,28 +144,16 @@ fn memory_that_cannot_be_locked_is_a_line_and_no_crash() {
 
 #[test]
 fn a_run_prints_tables_and_keeps_the_raw_data() {
-    let folder = std::env::temp_dir().join(format!("slabyard-checks-{}", std::process::id()));
-    let base = folder.join("found");
-    let output = Command::new(env!("CARGO_BIN_EXE_slabyard-bench"))
-        .args(["checks", "--only", "poison,glibc", "--repeats", "1"])
-        .args(["--sample-ms", "1", "--out"])
-        .arg(&base)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let shown = String::from_utf8(output.stdout).unwrap();
-    for expected in [
+    let arguments = ["--only=poison,glibc", "--repeats=1", "--sample-ms=1"];
+    let (shown, raw) = kept_run("checks", &arguments);
+    let expected = [
         "pair:",
         "steady:",
         "memory:",
         "relative to off",
         "page size",
-    ] {
-        assert!(shown.contains(expected), "{expected} is not in {shown}");
-    }
-    assert!(shown.starts_with(&std::fs::read_to_string(base.with_extension("txt")).unwrap()));
-    let raw = std::fs::read_to_string(base.with_extension("csv")).unwrap();
+    ];
+    has(&shown, &expected);
     // The heading; for each of five contenders two rows of times in each layout, and one of memory.
     assert_eq!(raw.lines().count(), 1 + 5 * (2 * LAYOUTS + 1));
-    std::fs::remove_dir_all(folder).unwrap();
 }

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{kept_run, refuses_unknown_names, tool_is_built};
+use common::{has, kept_run, refuses_unknown_names, tool_is_built};
 
 /// The text and the raw data of a run.
 fn short_run(arguments: &[&str]) -> (String, String) {
@@ -19,15 +19,14 @@ fn loops_are_measured_on_both_heaps() {
         return;
     }
     let (shown, raw) = short_run(&["--only=phases/2000"]);
-    for expected in [
+    let expected = [
         "\nphases/2000/clean: ",
         "\nphases/2000/littered: ",
         "\n| `phases/2000` | cache-new | ",
         "\n| `phases/2000` | region | ",
         "to the best malloc, littered |\n",
-    ] {
-        assert!(shown.contains(expected), "{expected} is not in {shown}");
-    }
+    ];
+    has(&shown, &expected);
     for who in [
         "heap", "glibc", "cache", "epochs", "pool", "region", "bumpalo",
     ] {
@@ -47,15 +46,14 @@ fn programs_are_measured_on_both_heaps() {
         return;
     }
     let (shown, raw) = short_run(&["--only=map,lua", "--allocators=slabyard,mimalloc"]);
-    for expected in [
+    let expected = [
         "litter, blocks ",
         "\nCPU time on a littered heap, in times of glibc's",
         "\n| `map` | 1.00 | ",
         "\n| geometric mean | ",
         "\nMiB that the program adds at its peak",
-    ] {
-        assert!(shown.contains(expected), "{expected} is not in {shown}");
-    }
+    ];
+    has(&shown, &expected);
     for who in ["glibc", "slabyard", "mimalloc"] {
         for metric in ["clean ms", "littered ms", "clean MiB", "littered MiB"] {
             let begin = format!("map,{metric},{who},0,");

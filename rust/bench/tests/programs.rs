@@ -5,19 +5,16 @@
 
 mod common;
 
-use common::{kept_run, refuses_unknown_names, tool_is_built};
-use slabyard_bench::part;
+use common::{has, kept_run, preloaded, refuses_unknown_names, tool_is_built};
+use slabyard_bench::preloaded;
 use slabyard_bench::programs::workloads::{starter, ALL, SERVICE};
-use slabyard_bench::truth::contender;
 use std::process::Command;
 
 #[test]
 fn every_workload_has_the_same_result_on_every_allocator() {
-    let folder = part::output_folder().unwrap();
-    let (who, missing) = contender::present(contender::chosen(&[], &folder).unwrap());
-    assert_eq!(missing, [""; 0]);
+    let who = preloaded();
     for workload in ALL.iter().chain([&SERVICE]) {
-        let run = |one: &contender::Contender| {
+        let run = |one: &preloaded::Contender| {
             let output = Command::new(starter())
                 .arg(workload.executable())
                 .arg("2")
@@ -60,16 +57,15 @@ fn a_run_prints_tables_and_keeps_the_raw_data() {
         "--allocators=slabyard,mimalloc",
     ];
     let (shown, raw) = kept_run("programs", &arguments);
-    for expected in [
+    let expected = [
         "allocators     glibc 2.",
         "\nsh6: waves",
         "| CPU | glibc 2.",
         "| idle MiB | glibc 2.",
         " | best peer | slabyard to it |\n",
         "summary, classic:",
-    ] {
-        assert!(shown.contains(expected), "{expected} is not in {shown}");
-    }
+    ];
+    has(&shown, &expected);
     let count = |begin: &str| raw.lines().filter(|line| line.starts_with(begin)).count();
     // Four metrics of three allocators, twice; and two moments of idle memory.
     assert_eq!(count("sh6,"), 3 * (4 * 2 + 2), "{raw}");

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::run_part;
+use common::{has, kept_run, refuses};
 use slabyard_bench::server::contender;
 use slabyard_bench::server::load::{Asks, Load};
 use slabyard_bench::server::process::Server;
@@ -17,7 +17,7 @@ fn a_server_answers_every_stage() {
         let mut load = Load::open(server.port, KEYS, 1).unwrap();
         let filled = load.run(Asks::Fill, 0, 16).unwrap();
         assert_eq!(filled.requests, KEYS as u64);
-        assert!(filled.latencies.quantile(1.0) <= filled.ns * 65 / 64);
+        assert!(filled.latencies.value_at_quantile(1.0) <= filled.ns * 65 / 64);
         let full = load.live_bytes();
         assert!(server.resident() > full && full > KEYS as u64 * 500);
         for (sets, depth) in [(100, 1), (0, 16), (50, 5)] {
@@ -42,46 +42,31 @@ fn a_server_answers_every_stage() {
 
 #[test]
 fn a_run_prints_tables_and_keeps_the_raw_data() {
-    let folder = std::env::temp_dir().join(format!("slabyard-server-{}", std::process::id()));
-    let base = folder.join("found");
-    let output = run_part(
-        "server",
-        &[
-            "--only=slabyard,glibc,absent",
-            "--preload=absent=libslabyard-no-such.so",
-            "--keys=2000",
-            "--requests=500",
-            "--repeats=2",
-            "--later-ms=5",
-            &format!("--out={}", base.display()),
-        ],
-    );
-    assert!(output.status.success(), "{output:?}");
-    let shown = String::from_utf8(output.stdout).unwrap();
-    for expected in [
+    let arguments = [
+        "--only=slabyard,glibc,absent",
+        "--preload=absent=libslabyard-no-such.so",
+        "--keys=2000",
+        "--requests=500",
+        "--repeats=2",
+        "--later-ms=5",
+    ];
+    let (shown, raw) = kept_run("server", &arguments);
+    let expected = [
         "page size",
         "left out       absent:",
         "set/16:",
         "memory:",
-        "| | slabyard | glibc |",
+        "| figure | slabyard | glibc |",
         "| resident MiB, later |",
-    ] {
-        assert!(shown.contains(expected), "{expected} is not in {shown}");
-    }
+    ];
+    has(&shown, &expected);
     assert!(!shown.contains("| - |"), "{shown}");
-    assert!(shown.starts_with(&std::fs::read_to_string(base.with_extension("txt")).unwrap()));
-    let raw = std::fs::read_to_string(base.with_extension("csv")).unwrap();
     // The heading; for two contenders, twice: seven stages with five figures, two figures of memory
     // at five moments, and one of the flush.
     assert_eq!(raw.lines().count(), 1 + 2 * 2 * (7 * 5 + 2 * 5 + 1));
-    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
 fn what_is_not_known_is_refused() {
-    for arguments in [["--only=nonsense"], ["--preload=nonsense"]] {
-        let output = run_part("server", &arguments);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        assert!(!output.stderr.is_empty());
-    }
+    refuses("server", &[&["--only=nonsense"], &["--preload=nonsense"]]);
 }

@@ -3,37 +3,23 @@
 
 mod common;
 
-use common::{run_part, tool_is_built};
+use common::{has, kept_files, refuses, tool_is_built};
 
 #[test]
 fn a_run_prints_a_table_and_keeps_the_readings() {
     if !tool_is_built() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let base = folder.path().join("found");
-    let output = run_part(
-        "service",
-        &[
-            "--quick",
-            "--allocators=slabyard",
-            &format!("--out={}", base.display()),
-        ],
-    );
-    assert!(output.status.success(), "{output:?}");
-    let shown = String::from_utf8(output.stdout).unwrap();
-    for expected in [
+    let kept = kept_files("service", &["--quick", "--allocators=slabyard"]);
+    let lines = [
         "| resident MiB |",
         "\n| live |",
         "\n| glibc 2.",
         "\n| slabyard ",
-    ] {
-        assert!(shown.contains(expected), "{expected} is not in {shown}");
-    }
-    let kept = |ending: &str| std::fs::read_to_string(base.with_extension(ending)).unwrap();
-    assert!(shown.starts_with(&kept("txt")));
+    ];
+    has(&kept.shown, &lines);
     // Of each allocator: mean, peak and trough, of its own memory and of the live one; CPU time.
-    let raw = kept("csv");
+    let raw = kept.file("csv");
     assert_eq!(raw.lines().count(), 1 + 2 * (2 * 3 + 1));
     let value = |begin: &str| -> f64 {
         let line = raw.lines().find(|line| line.starts_with(begin)).unwrap();
@@ -48,14 +34,11 @@ fn a_run_prints_a_table_and_keeps_the_readings() {
         assert!(own("cpu s") > 0.1, "{raw}");
     }
     // Three days of 48 readings.
-    assert_eq!(kept("readings.csv").lines().count(), 1 + 2 * 3 * 48);
+    assert_eq!(kept.file("readings.csv").lines().count(), 1 + 2 * 3 * 48);
 }
 
 #[test]
 fn what_is_not_known_is_refused() {
-    for argument in ["--allocators=nonsense", "--tool=/nowhere/slabyard"] {
-        let output = run_part("service", &[argument]);
-        assert_eq!(output.status.code(), Some(2), "{argument}");
-        assert!(!output.stderr.is_empty());
-    }
+    let unknown: [&[&str]; 2] = [&["--allocators=nonsense"], &["--tool=/nowhere/slabyard"]];
+    refuses("service", &unknown);
 }

@@ -6,11 +6,11 @@
 
 mod common;
 
-use common::{kept_run, refuses_unknown_names, tool_is_built};
+use common::{has, kept_run, preloaded, refuses_unknown_names, tool_is_built};
 use slabyard_bench::part;
+use slabyard_bench::preloaded::OURS;
 use slabyard_bench::programs::workloads::starter;
-use slabyard_bench::threads::programs::{has_musl, Program, Variant, ALL, OURS};
-use slabyard_bench::truth::contender;
+use slabyard_bench::threads::programs::{has_musl, Program, Variant, ALL};
 use std::collections::HashMap;
 use std::process::Command;
 
@@ -35,9 +35,7 @@ fn readings(program: &Program, variant: &Variant) -> HashMap<String, u64> {
 
 #[test]
 fn every_program_has_the_same_result_on_every_allocator() {
-    let folder = part::output_folder().unwrap();
-    let (who, missing) = contender::present(contender::chosen(&[], &folder).unwrap());
-    assert_eq!(missing, [""; 0]);
+    let (who, folder) = (preloaded(), part::output_folder().unwrap());
     for program in &ALL {
         let mut sum = None;
         for variant in program.variants(&who, &folder) {
@@ -57,8 +55,7 @@ fn every_program_has_the_same_result_on_every_allocator() {
 
 #[test]
 fn the_readings_are_of_the_blocks() {
-    let folder = part::output_folder().unwrap();
-    let (who, _) = contender::present(contender::chosen(&[], &folder).unwrap());
+    let (who, folder) = (preloaded(), part::output_folder().unwrap());
     let spike = ALL.iter().find(|one| one.name == "spike-kept").unwrap();
     let variants = spike.variants(&who, &folder);
     let glibc = variants.iter().find(|one| one.who == "glibc").unwrap();
@@ -79,16 +76,15 @@ fn a_run_prints_tables_and_keeps_the_raw_data() {
         "--allocators=slabyard,mimalloc",
     ];
     let (shown, raw) = kept_run("threads", &arguments);
-    for expected in [
+    let expected = [
         "allocators     glibc 2.",
         "\nholes: 300,000 blocks",
         "| holes | peak MiB | cpu ms | freed MiB | after 1 MiB | after 3 MiB | cpu of the wait ms |\n",
         "| slabyard crate | ",
         " | best peer | slabyard to it |",
         "| `server`, 3 s | ",
-    ] {
-        assert!(shown.contains(expected), "{expected} is not in {shown}");
-    }
+    ];
+    has(&shown, &expected);
     assert_eq!(shown.contains("left out       musl"), !has_musl());
     for who in ["glibc", OURS, "mimalloc"] {
         for metric in ["peak MiB", "freed MiB", "after 3 MiB", "cpu ms"] {

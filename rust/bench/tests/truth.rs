@@ -5,15 +5,15 @@
 
 mod common;
 
-use common::{kept_run, refuses_unknown_names, tool_is_built};
+use common::{has, kept_run, preloaded, refuses_unknown_names, tool_is_built};
 use slabyard_bench::part;
-use slabyard_bench::truth::contender;
+use slabyard_bench::preloaded;
 use slabyard_bench::truth::programs::{Program, ALL};
 use slabyard_bench::truth::real::{self, Ready, Run};
 use std::path::Path;
 
 /// Runs a program on an allocator; none if it cannot run here.
-fn run(program: &Program, folder: &Path, who: &contender::Contender) -> Option<Run> {
+fn run(program: &Program, folder: &Path, who: &preloaded::Contender) -> Option<Run> {
     let ready = Ready {
         program: *program,
         command: program.command(folder, true).ok()?,
@@ -24,9 +24,7 @@ fn run(program: &Program, folder: &Path, who: &contender::Contender) -> Option<R
 
 #[test]
 fn every_program_leads_to_the_same_on_every_allocator() {
-    let folder = part::output_folder().unwrap();
-    let (who, missing) = contender::present(contender::chosen(&[], &folder).unwrap());
-    assert_eq!(missing, [""; 0]);
+    let who = preloaded();
     for program in &ALL {
         let folder = tempfile::tempdir().unwrap();
         let runs = who
@@ -45,7 +43,7 @@ fn a_preloaded_library_is_the_one_that_serves() {
     // mimalloc maps memory of its own, so the peaks differ if it really serves the program.
     let names = ["mimalloc".to_owned()];
     let folder = part::output_folder().unwrap();
-    let (who, _) = contender::present(contender::chosen(&names, &folder).unwrap());
+    let (who, _) = preloaded::present(preloaded::chosen(&names, &folder).unwrap());
     let scratch = tempfile::tempdir().unwrap();
     let churn = ALL.iter().find(|program| program.name == "churn").unwrap();
     let peak = |one| run(churn, scratch.path(), one).unwrap().largest_kib;
@@ -56,8 +54,7 @@ fn a_preloaded_library_is_the_one_that_serves() {
 /// Of several processes, the memory of all counts, not that of the largest.
 #[test]
 fn the_memory_of_several_processes_is_added_up() {
-    let folder = part::output_folder().unwrap();
-    let (who, _) = contender::present(contender::chosen(&[], &folder).unwrap());
+    let who = preloaded();
     let scratch = tempfile::tempdir().unwrap();
     let workers = ALL.iter().find(|one| one.name == "workers").unwrap();
     let ready = Ready {
@@ -81,15 +78,14 @@ fn a_run_prints_what_is_stated_beside_what_is_real() {
         "--allocators=slabyard,mimalloc",
     ];
     let (shown, raw) = kept_run("truth", &arguments);
-    for expected in [
+    let expected = [
         "\nmap: a std::map",
         "\n  With Slabyard, the program",
         "| program | CPU, stated | CPU, real |",
         "| CPU time, all allocators | ",
         "| mostly small objects | 1 | ",
-    ] {
-        assert!(shown.contains(expected), "{expected} is not in {shown}");
-    }
+    ];
+    has(&shown, &expected);
     for who in ["glibc", "slabyard", "mimalloc"] {
         let begin = format!("map,tool ms,{who},");
         let tool = raw.lines().filter(|line| line.starts_with(&begin));

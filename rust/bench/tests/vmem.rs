@@ -1,12 +1,14 @@
 //! Short runs of the part `vmem`: segments never overlap and lie within the range, the counts add
 //! up, and the command writes what it prints to files.
 
+mod common;
+
+use common::{kept_files, refuses};
 use slabyard_bench::kernels::{layouts, verify_live, LAYOUTS, VERIFY};
 use slabyard_bench::vmem::fragmentation;
 use slabyard_bench::vmem::kernels::{fits, Chase, Population, Segment, Steady, Step};
 use slabyard_bench::vmem::{pairs, segments, Effort};
 use std::collections::HashSet;
-use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -173,36 +175,21 @@ fn fits_differ_in_what_they_refuse() {
 
 #[test]
 fn the_command_keeps_what_it_shows() {
-    let folder = std::env::temp_dir().join(format!("slabyard-vmem-{}", std::process::id()));
-    let output = Command::new(env!("CARGO_BIN_EXE_slabyard-bench"))
-        .args(["vmem", "--quick", "--repeats", "1", "--sample-ms", "1"])
-        .args(["--only", "pairs,fragmentation", "--out"])
-        .arg(folder.join("run"))
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let shown = String::from_utf8(output.stdout).unwrap();
-    let kept = |ending: &str| {
-        let path = folder.join(format!("run.{ending}"));
-        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"))
-    };
-    assert!(shown.starts_with(&kept("txt")));
+    let arguments = [
+        "--quick",
+        "--repeats=1",
+        "--sample-ms=1",
+        "--only=pairs,fragmentation",
+    ];
+    let kept = kept_files("vmem", &arguments);
     // Two loops on one and two threads, four sides, and the heading.
-    assert_eq!(kept("csv").lines().count(), 1 + 4 * 4 * LAYOUTS);
-    assert!(kept("fragmentation.csv").lines().count() > 4 * fits().len());
-    assert!(kept("svg").trim_end().ends_with("</svg>"));
-    std::fs::remove_dir_all(folder).unwrap();
+    assert_eq!(kept.file("csv").lines().count(), 1 + 4 * 4 * LAYOUTS);
+    assert!(kept.file("fragmentation.csv").lines().count() > 4 * fits().len());
+    assert!(kept.file("svg").trim_end().ends_with("</svg>"));
 }
 
 #[test]
 fn what_is_not_known_is_refused() {
-    for arguments in [
-        ["vmem", "--only", "nonsense", "", ""],
-        ["vmem", "--child", "nonsense/1", "1000", "0"],
-    ] {
-        let program = env!("CARGO_BIN_EXE_slabyard-bench");
-        let output = Command::new(program).args(arguments).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        assert!(!output.stderr.is_empty());
-    }
+    let child = ["--child", "nonsense/1", "1000", "0"];
+    refuses("vmem", &[&["--only=nonsense"], &child]);
 }

@@ -9,12 +9,12 @@
 
 pub mod job;
 
-use crate::cells::{cell, figure as shown, over, ratio, spread};
-use crate::figure::{self, median, Figure};
+use crate::figure::{self, in_turn, median, Figure, Found, Same};
 use crate::kernels::{layouts, LAYOUTS};
 use crate::part::{self, Common, Report, Sampling};
+use crate::table::{self, cell, Table};
 use job::{Effort, Job, Sampled};
-use std::fmt::{Debug, Write};
+use std::fmt::Debug;
 
 /// Options of both parts.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -93,96 +93,58 @@ impl Options {
     }
 }
 
-/// An error if the sum of a copy differs from the sum of contenders before.
-fn same_sum(found: &[Figure], expected: &mut Option<f64>) -> Result<(), String> {
-    let sums = found.iter().filter(|figure| figure.metric == SUM);
-    for figure in sums {
-        if *expected.get_or_insert(figure.value) != figure.value {
-            let Figure { row, who, .. } = figure;
-            return Err(format!("{row} of {who}: another sum than the others"));
+/// Measures all repeats of a row. In one repeat the sums of all copies are the same.
+pub(crate) fn measure_row<R: Row>(row: R, options: &Options) -> Found {
+    let (mut sum, mut last) = (Same::default(), 0);
+    let repeats = row.repeats(options.common.repeats()).max(1);
+    in_turn(repeats, row.names(), |who, repeat| {
+        if repeat != last {
+            (sum, last) = (Same::default(), repeat);
         }
-    }
-    Ok(())
-}
-
-/// Measures all repeats of a row, in an order that rotates. Returns the figures and the errors.
-pub(crate) fn measure_row<R: Row>(row: R, options: &Options) -> (Vec<Figure>, Vec<String>) {
-    let (mut figures, mut failures) = (Vec::new(), Vec::new());
-    let mut names = row.names();
-    for repeat in 0..row.repeats(options.common.repeats()).max(1) {
-        let mut sum = None;
-        names.retain(|name| {
-            let job = Job {
-                row,
-                who: (*name).to_owned(),
-                effort: options.effort(row, repeat),
-            };
-            let answer = job.in_child();
-            match answer.and_then(|found| same_sum(&found, &mut sum).map(|()| found)) {
-                Ok(found) => figures.extend(found),
-                Err(what) => {
-                    failures.push(what);
-                    return false;
-                }
-            }
-            true
-        });
-        let turn = 1.min(names.len());
-        names.rotate_left(turn);
-    }
-    (figures, failures)
+        let job = Job {
+            row,
+            who: (*who).to_owned(),
+            effort: options.effort(row, repeat),
+        };
+        let figures = job.in_child()?;
+        let sums = figures.iter().filter(|figure| figure.metric == SUM);
+        let what = format!("{} of {who}", row.name());
+        sums.map(|figure| figure.value)
+            .try_for_each(|value| sum.check(value, &what))?;
+        Ok(figures)
+    })
 }
 
 /// One row as text.
-pub(crate) fn block(row: impl Row, found: &[Figure], failures: &[String]) -> String {
-    let mut text = format!("\n{}: {}\n", row.name(), row.describe());
-    let (first, others) = row.metrics().split_first().expect("a metric");
-    let _ = write!(text, "  {:<30} {first:>9}  {:>19}", "", "quartiles");
-    for metric in others {
-        let _ = write!(text, " {metric:>9}");
-    }
-    let _ = writeln!(text, "  {:>6}", "/peer");
-    let peer = median(found, &row.name(), first, row.peer());
-    for who in row.names() {
-        let Some(summary) = figure::of(found, &row.name(), first, who) else {
-            continue;
-        };
-        let (own, spread) = (shown(summary.median), spread(&summary));
-        let _ = write!(text, "    {who:<28} {own:>9}  {spread:>19}");
-        for metric in others {
-            let value = median(found, &row.name(), metric, who);
-            let _ = write!(text, " {:>9}", cell(value));
-        }
-        let _ = writeln!(text, "  {:>6}", ratio(over(Some(summary.median), peer)));
-    }
-    for failure in failures {
-        let _ = writeln!(text, "    FAILED: {failure}");
-    }
-    text
+pub(crate) fn block(row: impl Row, found: &Found) -> String {
+    let (name, peer) = (row.name(), row.peer());
+    let to_peer = |_: &str| Some(peer);
+    let table = table::block(
+        &found.figures,
+        &name,
+        &row.names(),
+        row.metrics(),
+        &[("/peer", &to_peer)],
+    );
+    let failed = part::failures("    ", &found.failures);
+    format!("\n{name}: {}\n{}{failed}", row.describe(), table.text())
 }
 
-/// One metric as a table for a document: a line for each row, a column for each contender.
-pub(crate) fn table<R: Row>(rows: &[R], found: &[Figure], metric: &str) -> String {
-    let mut text = String::new();
-    let mut before: Vec<&str> = Vec::new();
-    for &row in rows.iter().filter(|row| row.metrics().contains(&metric)) {
-        let names = row.names();
-        if names != before {
-            let bars = "---:|".repeat(names.len());
-            let _ = write!(
-                text,
-                "\n| {metric} | {} |\n|---|{bars}\n",
-                names.join(" | ")
-            );
-            before.clone_from(&names);
+/// One metric as tables for a document: a line for each row, a column for each contender.
+pub(crate) fn tables<R: Row>(rows: &[R], found: &[Figure], metric: &str) -> String {
+    let has_metric = |row: &&R| row.metrics().contains(&metric);
+    let rows: Vec<&R> = rows.iter().filter(has_metric).collect();
+    let same = rows.chunk_by(|one, other| one.names() == other.names());
+    let table = |rows: &[&R]| {
+        let names = rows[0].names();
+        let mut table = Table::new(metric, names.iter().copied());
+        for row in rows {
+            let of = |who: &&str| cell(median(found, &row.name(), metric, who));
+            table.line(&format!("`{}`", row.name()), names.iter().map(of));
         }
-        let values = names
-            .iter()
-            .map(|who| cell(median(found, &row.name(), metric, who)))
-            .collect::<Vec<_>>();
-        let _ = writeln!(text, "| `{}` | {} |", row.name(), values.join(" | "));
-    }
-    text
+        format!("\n{}", table.markdown())
+    };
+    same.map(table).collect()
 }
 
 /// Serves as a measuring process, with these arguments.
@@ -199,18 +161,16 @@ pub fn bench<R: Row>(options: &Options) -> Result<(), String> {
     }
     let rows = options.chosen::<R>()?;
     let mut report = Report::new(&R::conditions());
-    let (mut found, mut failed) = (Vec::new(), 0);
+    let mut found = Found::default();
     for &row in &rows {
-        let (figures, failures) = measure_row(row, options);
-        report.add(&block(row, &figures, &failures));
-        found.extend(figures);
-        failed += failures.len();
+        let of_row = measure_row(row, options);
+        report.add(&block(row, &of_row));
+        found.extend(of_row);
     }
     for metric in R::TABLES {
-        report.add(&table(&rows, &found, metric));
+        report.add(&tables(&rows, &found.figures, metric));
     }
-    let files = [("csv", figure::csv(&found))];
-    report.finish((R::COMMAND, &options.common), &files, failed)
+    report.finish((R::COMMAND, &options.common), &found, &[])
 }
 
 #[cfg(test)]
@@ -302,7 +262,11 @@ mod tests {
             figure("p50", "ours", 9.0),
         ];
         let row = Toy("pair/1");
-        let text = block(row, &found, &["a failure".to_owned()]);
+        let found = Found {
+            figures: found.to_vec(),
+            failures: vec!["a failure".to_owned()],
+        };
+        let text = block(row, &found);
         let last = |who: &str| {
             let line = text.lines().find(|line| line.contains(who)).unwrap();
             line.split_whitespace().rev().take(2).collect::<Vec<_>>()
@@ -310,9 +274,9 @@ mod tests {
         assert_eq!(last("ours"), ["0.25", "9.000"]);
         assert_eq!(last("theirs"), ["1.00", "-"]);
         assert!(text.contains("FAILED: a failure"));
-        let text = table(&[row], &found, "ns");
+        let text = tables(&[row], &found.figures, "ns");
         assert!(text.contains("| `pair/1` | 10.00 | 40.00 |"), "{text}");
-        assert!(table(&[row], &found, "bytes").is_empty());
+        assert!(tables(&[row], &found.figures, "bytes").is_empty());
     }
 
     #[test]
@@ -325,15 +289,5 @@ mod tests {
         assert_eq!(chosen, [Toy("pair/2"), Toy("replace/1")]);
         options.only = vec!["riap".to_owned()];
         assert!(options.chosen::<Toy>().is_err());
-    }
-
-    #[test]
-    fn a_contender_with_another_sum_is_reported() {
-        let mut sum = None;
-        let ours = [figure("ns", "ours", 1.0), figure(SUM, "ours", 7.0)];
-        assert!(same_sum(&ours, &mut sum).is_ok());
-        assert!(same_sum(&[figure(SUM, "theirs", 7.0)], &mut sum).is_ok());
-        let complaint = same_sum(&[figure(SUM, "theirs", 8.0)], &mut sum);
-        assert!(complaint.unwrap_err().contains("pair/1 of theirs"));
     }
 }

@@ -12,14 +12,13 @@ pub mod contender;
 pub mod kernels;
 pub mod measure;
 
-use crate::cells::{figure as shown, over, ratio, spread};
-use crate::figure::{self, Figure};
+use crate::figure::{self, in_turn, median, Figure, Found};
 use crate::kernels::{decode_layouts, encode_layouts, layouts};
 use crate::part::{self, Common, Report, Sampling};
-use crate::stats::Summary;
+use crate::stats::over;
+use crate::table::{self, ratio, Table};
 use contender::{Contender, Interface, CHECKS, OFF, PEERS};
 use measure::{Effort, Row, ROWS};
-use std::fmt::Write;
 use std::time::Duration;
 
 /// The cost of checks only: a cache and the heap with each check.
@@ -41,12 +40,6 @@ pub struct Options {
 const LIVE: usize = 100_000;
 /// Memory hardly varies.
 const MEMORY_REPEATS: usize = 3;
-
-/// A process that gave no figures: its contenders, and the error.
-struct Failure {
-    all: Vec<Contender>,
-    what: String,
-}
 
 impl Options {
     fn repeats(&self, row: Row) -> usize {
@@ -131,87 +124,53 @@ fn in_child(row: Row, all: &[Contender], effort: &Effort) -> Result<Vec<Figure>,
     figure::ask(command, row.name())
 }
 
-/// All repeats of a row, the processes in an order that rotates.
-fn measure_row(row: Row, all: &[Contender], options: &Options) -> (Vec<Figure>, Vec<Failure>) {
-    let (mut figures, mut failures) = (Vec::new(), Vec::<Failure>::new());
-    let mut turn = groups(row, all);
-    for repeat in 0..options.repeats(row) {
-        for group in &turn {
-            if failures.iter().any(|one| names(&one.all) == names(group)) {
-                continue;
-            }
-            match in_child(row, group, &options.effort(repeat)) {
-                Ok(found) => figures.extend(found),
-                Err(what) => failures.push(Failure {
-                    all: group.clone(),
-                    what,
-                }),
-            }
-        }
-        turn.rotate_left(1);
-    }
-    (figures, failures)
-}
-
-fn summary(found: &[Figure], row: Row, who: &str) -> Option<Summary> {
-    figure::of(found, row.name(), row.metric(), who)
-}
-
 fn to_off(found: &[Figure], row: Row, who: &Contender) -> Option<f64> {
-    let median = |name: String| summary(found, row, &name).map(|summary| summary.median);
-    over(median(who.name()), median(who.off()))
+    let of = |name: String| median(found, row.name(), row.metric(), &name);
+    over(of(who.name()), of(who.off()))
 }
 
 /// One row as text.
-fn block(row: Row, all: &[Contender], found: &[Figure], failures: &[Failure]) -> String {
-    let mut text = format!("\n{}: {}\n", row.name(), row.describe());
-    let _ = writeln!(
-        text,
-        "  {:<34} {:>9}  {:>19}  {:>7}",
-        "", "median", "quartiles", "/off"
+fn block(row: Row, all: &[Contender], found: &Found) -> String {
+    let names: Vec<[String; 2]> = all.iter().map(|who| [who.name(), who.off()]).collect();
+    let shown: Vec<&str> = names.iter().map(|both| both[0].as_str()).collect();
+    let off = |who: &str| {
+        let both = names.iter().find(|both| both[0] == who);
+        both.map(|both| both[1].as_str())
+    };
+    let table = table::block(
+        &found.figures,
+        row.name(),
+        &shown,
+        &[row.metric()],
+        &[("/off", &off)],
     );
-    for who in all {
-        let Some(summary) = summary(found, row, &who.name()) else {
-            continue;
-        };
-        let _ = writeln!(
-            text,
-            "    {:<32} {:>9}  {:>19}  {:>7}",
-            who.name(),
-            shown(summary.median),
-            spread(&summary),
-            ratio(to_off(found, row, who)),
-        );
-    }
-    for failure in failures {
-        let _ = writeln!(text, "    FAILED: {}", failure.what);
-    }
-    text
+    let failed = part::failures("    ", &found.failures);
+    let (name, says) = (row.name(), row.describe());
+    format!("\n{name}: {says}\n{}{failed}", table.text())
 }
 
 /// All ratios to the figures without checks: a line for each check, a column for each row of caches
 /// and of the heap. Peers are compared with the heap.
 fn relative(all: &[Contender], found: &[Figure]) -> String {
-    let mut text = format!("\nrelative to off\n  {:<22}", "");
     let columns =
         ROWS.map(|row| [Interface::Cache, Interface::Heap].map(|interface| (row, interface)));
-    for (row, interface) in columns.as_flattened() {
-        let interface = format!("{interface:?}").to_lowercase();
-        let _ = write!(text, " {:>12}", format!("{} {interface}", row.name()));
-    }
+    let columns = columns.as_flattened();
+    let head = |(row, interface): &(Row, Interface)| {
+        format!("{} {interface:?}", row.name()).to_lowercase()
+    };
+    let mut table = Table::new("", columns.iter().map(head));
     for what in what().filter(|what| all.iter().any(|who| who.what == *what)) {
-        let _ = write!(text, "\n    {what:<20}");
-        for &(row, column) in columns.as_flattened() {
+        let ratio_of = |&(row, column): &(Row, Interface)| {
             let fits = |who: &&Contender| {
                 who.what == what
                     && (who.interface == Interface::Cache) == (column == Interface::Cache)
             };
-            let value = all.iter().find(fits);
-            let value = value.and_then(|who| to_off(found, row, who));
-            let _ = write!(text, " {:>12}", ratio(value));
-        }
+            let who = all.iter().find(fits);
+            ratio(who.and_then(|who| to_off(found, row, who)))
+        };
+        table.line(what, columns.iter().map(ratio_of));
     }
-    text + "\n"
+    format!("\nrelative to off\n{}", table.text())
 }
 
 /// Measures the checks that the options choose, or serves as a measuring process.
@@ -221,16 +180,16 @@ pub fn bench(options: &Options) -> Result<(), String> {
     }
     let all = options.chosen()?;
     let mut report = Report::new(&[]);
-    let (mut found, mut failed) = (Vec::new(), 0);
+    let mut found = Found::default();
     for row in ROWS {
-        let (figures, failures) = measure_row(row, &all, options);
-        report.add(&block(row, &all, &figures, &failures));
-        found.extend(figures);
-        failed += failures.len();
+        let of_row = in_turn(options.repeats(row), groups(row, &all), |group, repeat| {
+            in_child(row, group, &options.effort(repeat))
+        });
+        report.add(&block(row, &all, &of_row));
+        found.extend(of_row);
     }
-    report.add(&relative(&all, &found));
-    let files = [("csv", figure::csv(&found))];
-    report.finish(("checks", &options.common), &files, failed)
+    report.add(&relative(&all, &found.figures));
+    report.finish(("checks", &options.common), &found, &[])
 }
 
 #[cfg(test)]
@@ -281,22 +240,20 @@ mod tests {
         let all: Vec<Contender> = ["cache/off", "cache/zero", "heap/off", "heap/zero", "glibc"]
             .map(|name| contender::find(name).unwrap())
             .into();
-        let figures = [
+        let figures = vec![
             found(Row::Pair, "cache/off", 2.0),
             found(Row::Pair, "cache/zero", 5.0),
             found(Row::Pair, "heap/off", 4.0),
             found(Row::Pair, "heap/zero", 6.0),
             found(Row::Pair, "glibc", 16.0),
         ];
-        let failure = Failure {
-            all: vec![],
-            what: "heap/lock: no".to_owned(),
-        };
-        let text = block(Row::Pair, &all, &figures, &[failure]);
+        let failures = vec!["heap/lock: no".to_owned()];
+        let found = Found { figures, failures };
+        let text = block(Row::Pair, &all, &found);
         let last = |line: &str| line.split_whitespace().last().unwrap().to_owned();
         let ratios: Vec<String> = text.lines().skip(3).map(last).collect();
         assert_eq!(ratios, ["1.00", "2.50", "1.00", "1.50", "4.00", "no"]);
-        let text = relative(&all, &figures);
+        let text = relative(&all, &found.figures);
         let line = |what| text.lines().find(|line| line.contains(what)).unwrap();
         let words = |what| line(what).split_whitespace().collect::<Vec<_>>();
         assert_eq!(words(" zero")[1..], ["2.50", "1.50", "-", "-", "-", "-"]);

@@ -6,9 +6,9 @@
 //! heap, behind it the allocator. The library tells the CPU time and the memory when the program
 //! begins, which are subtracted. In a run on a new heap it does nothing else.
 
-use crate::figure::Figure;
+use crate::figure::{in_turn, Figure, Found, Same};
+use crate::preloaded::Contender;
 use crate::programs::{environment, workloads};
-use crate::truth::contender::Contender;
 use crate::truth::programs::{Program, ALL};
 use crate::truth::real;
 use std::ffi::OsString;
@@ -137,57 +137,25 @@ impl Ready {
     }
 }
 
-/// What all runs of a program found.
-#[derive(Default)]
-pub struct Found {
-    pub figures: Vec<Figure>,
-    pub failures: Vec<String>,
-}
-
-impl Found {
-    fn add(&mut self, name: &str, who: &str, state: usize, repeat: usize, run: &Run) {
-        let mut figure = |metric: &str, value| {
-            self.figures
-                .push(Figure::new(name, metric, who, repeat, value));
-        };
-        figure(CPU[state], run.cpu_ms);
-        figure(ADDED[state], run.added_mib);
-        if state == 1 {
-            figure(BEFORE, run.before_mib);
-        }
-    }
-}
-
-/// Runs a program on both heaps over all allocators in turn, repeat after repeat. Each repeat
-/// begins with another allocator.
+/// Runs a program on both heaps over all allocators in turn, repeat after repeat.
 pub fn measure(ready: &Ready, who: &[Contender], repeats: usize) -> Found {
-    let name = ready.program.name;
-    let mut turn: Vec<&Contender> = who.iter().collect();
-    let (mut found, mut expected) = (Found::default(), None);
-    for repeat in 0..repeats {
-        turn.retain(|one| {
-            for state in 0..2 {
-                match ready.run(one, state == 1) {
-                    Ok(run) if *expected.get_or_insert(run.output.clone()) == run.output => {
-                        found.add(name, one.name, state, repeat, &run);
-                    }
-                    Ok(_) => {
-                        let what = format!("{name} on {}: another result", one.name);
-                        found.failures.push(what);
-                        return false;
-                    }
-                    Err(what) => {
-                        found.failures.push(what);
-                        return false;
-                    }
-                }
+    let (name, mut output) = (ready.program.name, Same::default());
+    in_turn(repeats, who.iter().collect(), |one, repeat| {
+        let mut figures = Vec::new();
+        let mut add = |metric, value| {
+            figures.push(Figure::new(name, metric, one.name, repeat, value));
+        };
+        for (state, littered) in [false, true].into_iter().enumerate() {
+            let run = ready.run(one, littered)?;
+            add(CPU[state], run.cpu_ms);
+            add(ADDED[state], run.added_mib);
+            if littered {
+                add(BEFORE, run.before_mib);
             }
-            true
-        });
-        let first = 1.min(turn.len());
-        turn.rotate_left(first);
-    }
-    found
+            output.check(run.output, &format!("{name} on {}", one.name))?;
+        }
+        Ok(figures)
+    })
 }
 
 #[cfg(test)]

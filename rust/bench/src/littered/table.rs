@@ -4,11 +4,10 @@
 use super::loops::Row;
 use super::programs::{ADDED, BEFORE, CPU};
 use crate::alone::Row as _;
-use crate::cells::{cell, over, ratio};
-use crate::figure::{median, Figure};
-use crate::programs::table::{table_head, table_line};
-use crate::programs::{version_of, BASE, OURS};
-use crate::stats::{self, geometric_mean};
+use crate::figure::{least, mean_of, median, paired, Figure};
+use crate::preloaded::{heads, OURS, PEER};
+use crate::stats::over;
+use crate::table::{cell, ratio, Table};
 
 /// A difference that is below this share is none.
 const NOTHING: f64 = 0.03;
@@ -23,37 +22,28 @@ fn gain(own: Option<f64>, other: Option<f64>) -> String {
     }
 }
 
-/// The malloc with the least time in a row.
-fn best_malloc(found: &[Figure], row: Row) -> Option<(&'static str, f64)> {
-    Row::mallocs()
-        .filter_map(|who| Some((who, median(found, &row.name(), "ns", who)?)))
-        .min_by(|one, other| one.1.total_cmp(&other.1))
-}
-
 /// For each loop on a littered heap: each allocator that is no malloc, beside Slabyard's malloc and
 /// the best one.
 pub fn loops(rows: &[Row], found: &[Figure]) -> String {
-    let mut text = String::from(
-        "\nWhat allocators for kinds and phases gain, time of an object to that of a malloc\n\n",
-    );
-    let head = [
+    let mut table = Table::new(
         "loop",
-        "allocator",
-        "ns, new heap",
-        "ns, littered",
-        "MiB added, littered",
-        "to our malloc, new heap",
-        "to our malloc, littered",
-        "to the best malloc, littered",
-    ];
-    table_head(&mut text, &head.map(str::to_owned));
+        [
+            "allocator",
+            "ns, new heap",
+            "ns, littered",
+            "MiB added, littered",
+            "to our malloc, new heap",
+            "to our malloc, littered",
+            "to the best malloc, littered",
+        ],
+    );
     for &row in rows.iter().filter(|row| row.littered) {
         let clean = Row {
             littered: false,
             ..row
         };
         let of = |row: Row, who: &str| median(found, &row.name(), "ns", who);
-        let (ours, best) = ("heap", best_malloc(found, row));
+        let (ours, best) = ("heap", least(Row::mallocs(), |who| of(row, who)));
         for who in row.names() {
             // What is made after the litter is the same as on a new heap.
             let on_new = of(clean, who.trim_end_matches("-new"));
@@ -67,8 +57,7 @@ pub fn loops(rows: &[Row], found: &[Figure]) -> String {
                 Some((name, ns)) if is_custom => format!("{} ({name})", gain(own, Some(ns))),
                 _ => "-".to_owned(),
             };
-            let line = [
-                format!("`{}`", row.base()),
+            let cells = [
                 who.to_owned(),
                 cell(on_new),
                 cell(own),
@@ -77,25 +66,10 @@ pub fn loops(rows: &[Row], found: &[Figure]) -> String {
                 gain_of(own, of(row, ours)),
                 best,
             ];
-            table_line(&mut text, &line);
+            table.line(&format!("`{}`", row.base()), cells);
         }
     }
-    text
-}
-
-/// The median of the ratios of two metrics or allocators, repeat by repeat.
-fn paired(found: &[Figure], row: &str, own: (&str, &str), other: (&str, &str)) -> Option<f64> {
-    let of = |(metric, who): (&str, &str), repeat: usize| {
-        let is_it = |one: &&Figure| {
-            one.row == row && one.metric == metric && one.who == who && one.layout == repeat
-        };
-        found.iter().find(is_it).map(|one| one.value)
-    };
-    let repeats = found.iter().map(|one| one.layout + 1).max().unwrap_or(0);
-    let ratios: Vec<f64> = (0..repeats)
-        .filter_map(|repeat| over(of(own, repeat), of(other, repeat)))
-        .collect();
-    stats::median(&ratios)
+    table.below("What allocators for kinds and phases gain, time of an object to that of a malloc")
 }
 
 /// A table with a line for each program, and one of geometric means; `value` is the ratio of a
@@ -106,26 +80,14 @@ fn ratios(
     names: &[&str],
     value: impl Fn(&str, &str) -> Option<f64>,
 ) -> String {
-    let mut text = format!("\n{title}\n\n");
-    let head = names.iter().map(|who| version_of(who));
-    let head: Vec<String> = std::iter::once("program".to_owned()).chain(head).collect();
-    table_head(&mut text, &head);
+    let mut table = Table::new("program", heads(names));
     for program in programs {
         let cells = names.iter().map(|who| ratio(value(program, who)));
-        let line: Vec<String> = std::iter::once(format!("`{program}`"))
-            .chain(cells)
-            .collect();
-        table_line(&mut text, &line);
+        table.line(&format!("`{program}`"), cells);
     }
-    let mean = |who: &&str| {
-        let all: Option<Vec<f64>> = programs.iter().map(|program| value(program, who)).collect();
-        ratio(all.and_then(|all| geometric_mean(&all)))
-    };
-    let line: Vec<String> = std::iter::once("geometric mean".to_owned())
-        .chain(names.iter().map(mean))
-        .collect();
-    table_line(&mut text, &line);
-    text
+    let mean = |who: &&str| ratio(mean_of(programs, |program| value(program, who)));
+    table.line("geometric mean", names.iter().map(mean));
+    table.below(title)
 }
 
 /// The tables of all programs.
@@ -138,13 +100,13 @@ pub fn programs(programs: &[&str], names: &[&str], found: &[Figure]) -> String {
         "CPU time on a littered heap, in times of glibc's on a littered heap",
         programs,
         names,
-        |program, who| paired(found, program, (littered, who), (littered, BASE)),
+        |program, who| paired(found, program, (littered, who), (littered, PEER)),
     );
     text += &ratios(
         "CPU time on a new heap, in times of glibc's on a new heap",
         programs,
         names,
-        |program, who| paired(found, program, (clean, who), (clean, BASE)),
+        |program, who| paired(found, program, (clean, who), (clean, PEER)),
     );
     text += &ratios(
         "CPU time on a littered heap, in times of the same allocator's on a new heap",
@@ -152,23 +114,15 @@ pub fn programs(programs: &[&str], names: &[&str], found: &[Figure]) -> String {
         names,
         |program, who| paired(found, program, (littered, who), (clean, who)),
     );
-    text += "\nMiB that the program adds at its peak: on a new heap / on a littered one\n\n";
-    let head = names.iter().map(|who| version_of(who));
-    let head: Vec<String> = std::iter::once("program".to_owned())
-        .chain(head)
-        .chain([format!("litter ({OURS})")])
-        .collect();
-    table_head(&mut text, &head);
+    let mut memory = Table::new("program", heads(names).chain([format!("litter ({OURS})")]));
     for program in programs {
         let of = |metric, who: &str| cell(median(found, program, metric, who));
         let both = |who: &&str| format!("{} / {}", of(ADDED[0], who), of(ADDED[1], who));
-        let line: Vec<String> = std::iter::once(format!("`{program}`"))
-            .chain(names.iter().map(both))
-            .chain([of(BEFORE, OURS)])
-            .collect();
-        table_line(&mut text, &line);
+        let cells = names.iter().map(both).chain([of(BEFORE, OURS)]);
+        memory.line(&format!("`{program}`"), cells);
     }
-    text
+    let title = "MiB that the program adds at its peak: on a new heap / on a littered one";
+    text + &memory.below(title)
 }
 
 #[cfg(test)]

@@ -5,70 +5,18 @@
 //! `finish` in `programs/program.h` prints the anonymous memory of its own process twice. So memory
 //! of code and libraries is not counted, nothing samples from outside, and the times of the measured
 //! runs do not include the wait. Real programs end with their work, so they have no such figure.
-//!
-//! The processes wait at the same time: the next one is started when the one before has done its
-//! work.
 
+use super::waiting::Waiting;
 use super::{over, Job};
 use crate::figure::Figure;
-use crate::truth::contender::Contender;
-use std::io::{BufRead, BufReader, Read};
+use crate::preloaded::Contender;
 use std::path::Path;
-use std::process::{Child, ChildStdout, Stdio};
 
 pub const FREED: &str = "freed MiB";
 pub const IDLE: &str = "idle MiB";
 
-/// A process that waits.
-struct Waiting {
-    who: &'static str,
-    child: Child,
-    output: BufReader<ChildStdout>,
-    freed_mib: f64,
-}
-
-fn line(output: &mut impl BufRead) -> Option<f64> {
-    let mut text = String::new();
-    output.read_line(&mut text).ok()?;
-    text.trim().parse().ok()
-}
-
-fn mib(kib: f64) -> f64 {
-    kib / 1024.0
-}
-
-/// Starts a workload, and returns when it has freed everything.
-fn start(
-    job: &Job,
-    one: &Contender,
-    tool: &Path,
-    seconds: u64,
-    folder: &Path,
-) -> Result<Waiting, String> {
-    let failed = |what: &str| format!("{} on {}, idle: {what}", job.name, one.name);
-    let mut child = over(one, tool, &job.command, folder)
-        .arg(seconds.to_string())
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|error| failed(&error.to_string()))?;
-    let output = child.stdout.take().ok_or_else(|| failed("no output"))?;
-    let mut output = BufReader::new(output);
-    let numbers = line(&mut output).and_then(|_| line(&mut output));
-    match numbers {
-        Some(kib) => Ok(Waiting {
-            who: one.name,
-            child,
-            output,
-            freed_mib: mib(kib),
-        }),
-        None => {
-            let _ = child.wait();
-            Err(failed("it did not end well"))
-        }
-    }
-}
+/// Lines of a workload before it waits: its result, and the memory when it has freed everything.
+const BEFORE: usize = 2;
 
 /// The figures of all allocators.
 pub fn measure(
@@ -78,24 +26,23 @@ pub fn measure(
     seconds: u64,
     folder: &Path,
 ) -> Result<Vec<Figure>, String> {
-    let all: Vec<Result<Waiting, String>> = who
-        .iter()
-        .map(|one| start(job, one, tool, seconds, folder))
-        .collect();
+    let start = |one: &Contender| {
+        let mut command = over(one, tool, &job.command, folder);
+        command.arg(seconds.to_string());
+        let what = format!("{} on {}, idle", job.name, one.name);
+        Waiting::start(command, what, |lines| lines.len() == BEFORE)
+    };
+    let all: Vec<Result<Waiting, String>> = who.iter().map(start).collect();
     let mut figures = Vec::new();
-    let mut failure = None;
-    for one in all {
-        match one {
-            Ok(mut one) => {
-                let later = line(&mut one.output);
-                let _ = one.output.read_to_end(&mut Vec::new());
-                let _ = one.child.wait();
-                let later = later.ok_or_else(|| format!("{} on {}: no figure", job.name, one.who));
-                figures.push(Figure::new(job.name, FREED, one.who, 0, one.freed_mib));
-                figures.push(Figure::new(job.name, IDLE, one.who, 0, mib(later?)));
-            }
-            Err(what) => failure = Some(what),
+    for (one, waiting) in who.iter().zip(all) {
+        let lines = waiting?.finish()?;
+        let kib: Option<Vec<f64>> = lines[1..].iter().map(|line| line.parse().ok()).collect();
+        let Some([freed, later]) = kib.as_deref() else {
+            return Err(format!("{} on {}: no figure", job.name, one.name));
+        };
+        for (metric, kib) in [(FREED, freed), (IDLE, later)] {
+            figures.push(Figure::new(job.name, metric, one.name, 0, kib / 1024.0));
         }
     }
-    failure.map_or(Ok(figures), Err)
+    Ok(figures)
 }

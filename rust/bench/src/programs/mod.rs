@@ -3,7 +3,8 @@
 //! * `workloads`: the classic allocator programs, whose workloads are in the folder `programs`;
 //! * `real`: real programs of the system, and the inputs that are made for them;
 //! * `timed`: runs of `slabyard compare --run`, which measures a program over all allocators;
-//! * `idle`: runs that read the memory of a workload which has freed everything;
+//! * `idle`: runs that read the memory of a workload which has freed everything; `waiting`: a
+//!   process that works and then waits;
 //! * `small`: the memory of a program that has just started;
 //! * `table`: the text, the geometric means, and the rows in which Slabyard is behind;
 //! * here: all programs in turn.
@@ -16,22 +17,17 @@ pub mod real;
 pub mod small;
 pub mod table;
 pub mod timed;
+pub mod waiting;
 pub mod workloads;
 
-use crate::figure::{self, Figure};
+use crate::figure::Found;
 use crate::machine;
 use crate::part::{self, Common, Report};
-use crate::truth::contender::{self, Contender, PEER};
+use crate::preloaded::{left_out, Choice, Contender, Preloaded, OURS};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
-
-/// The contender that ratios are relative to.
-pub const BASE: &str = PEER;
-
-/// The contender that is measured as the drop-in malloc that the tool carries.
-pub const OURS: &str = "slabyard";
 
 /// The workloads of published allocator benchmarks, and real programs, over each malloc only.
 ///
@@ -43,18 +39,14 @@ pub struct Options {
     /// Only these programs, separated by commas
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// Only these allocators beside glibc, separated by commas
-    #[arg(long, value_delimiter = ',')]
-    allocators: Vec<String>,
+    #[command(flatten)]
+    choice: Choice,
     /// Seconds for which a workload is idle before its memory is read [default: 5, quick: 1]
     #[arg(long)]
     idle: Option<u64>,
     /// Do not read idle memory
     #[arg(long, conflicts_with = "idle")]
     no_idle: bool,
-    /// The tool [default: slabyard, in the folder of this program]
-    #[arg(long)]
-    tool: Option<PathBuf>,
 }
 
 /// The two groups of rows, each with a table and geometric means of its own.
@@ -108,21 +100,10 @@ pub fn over(one: &Contender, tool: &Path, program: &[OsString], folder: &Path) -
     command
 }
 
-/// The extent of a run.
-struct Effort {
-    repeats: usize,
-    /// Seconds; none if idle memory is not read.
-    idle: Option<u64>,
-    tool: PathBuf,
-}
-
 impl Options {
-    fn effort(&self, folder: &Path) -> Result<Effort, String> {
-        Ok(Effort {
-            repeats: self.common.repeats(),
-            idle: (!self.no_idle).then(|| self.common.or_default(self.idle, 5, 1)),
-            tool: part::tool(self.tool.as_deref(), folder)?,
-        })
+    /// Seconds for which a workload is idle; none if its memory is not read.
+    fn idle(&self) -> Option<u64> {
+        (!self.no_idle).then(|| self.common.or_default(self.idle, 5, 1))
     }
 
     /// The programs that were chosen, and a line for each that cannot run here. Their inputs are in
@@ -145,105 +126,71 @@ impl Options {
         for one in real::ALL.iter().filter(|one| is_wanted(one.name)) {
             match one.job(folder, quick) {
                 Ok(job) => jobs.push(job),
-                Err(why) => missing.push(format!("left out       {}: {why}", one.name)),
+                Err(why) => missing.push(left_out(one.name, &why)),
             }
         }
         Ok((jobs, missing))
     }
 }
 
-/// All figures of one program, and the failures.
-fn measure(
-    job: &Job,
-    effort: &Effort,
-    who: &[Contender],
-    folder: &Path,
-) -> (Vec<Figure>, Vec<String>) {
-    let (mut found, mut failures) = (Vec::new(), Vec::new());
-    match timed::measure(job, who, &effort.tool, effort.repeats, folder) {
-        Ok((figures, failed)) => {
-            found.extend(figures);
-            failures.extend(failed);
-        }
-        Err(what) => failures.push(format!("{}: {what}", job.name)),
+/// All figures of one program.
+fn measure(job: &Job, options: &Options, over: &Preloaded, folder: &Path) -> Found {
+    let (who, tool) = (&over.who, &over.tool);
+    let mut found = match timed::measure(job, who, tool, options.common.repeats(), folder) {
+        Ok(found) => found,
+        Err(what) => Found {
+            failures: vec![format!("{}: {what}", job.name)],
+            ..Found::default()
+        },
+    };
+    if let Some(seconds) = options.idle().filter(|_| job.group == Group::Classic) {
+        found.add(idle::measure(job, who, tool, seconds, folder));
     }
-    if let Some(seconds) = effort.idle.filter(|_| job.group == Group::Classic) {
-        match idle::measure(job, who, &effort.tool, seconds, folder) {
-            Ok(figures) => found.extend(figures),
-            Err(what) => failures.push(what),
-        }
-    }
-    (found, failures)
+    found
 }
 
-/// An allocator's name with its version.
-pub fn version_of(name: &str) -> String {
-    match slabyard_peers::find(name) {
-        Some(peer) => format!("{name} {}", (peer.version)()),
-        None if name == OURS => format!("{name} {}", env!("CARGO_PKG_VERSION")),
-        None => name.to_owned(),
-    }
-}
-
-/// Lines of the report's head: the allocators and programs with their versions, those that are
-/// missing, and the extent of the run.
-fn head(who: &[Contender], jobs: &[Job], missing: &[String], effort: &Effort) -> Vec<String> {
-    let versions: Vec<String> = who.iter().map(|one| version_of(one.name)).collect();
-    let mut lines = vec![format!("allocators     {}", versions.join(", "))];
+/// More lines of the report's head: the versions of the real programs, those that are missing, and
+/// the extent of the run.
+fn head(jobs: &[Job], missing: Vec<String>, options: &Options) -> Vec<String> {
     let real = jobs.iter().filter(|job| job.group == Group::Real);
-    lines.extend(real.map(|job| format!("{:<14} {}", job.name, real::version(job.name))));
-    lines.extend_from_slice(missing);
-    let idle = match effort.idle {
+    let versions = real.map(|job| format!("{:<14} {}", job.name, real::version(job.name)));
+    let idle = match options.idle() {
         Some(seconds) => format!("idle memory after {seconds} s"),
         None => "no idle memory".to_owned(),
     };
-    lines.push(format!(
-        "run            {} programs, {} repeats, {idle}",
-        jobs.len(),
-        effort.repeats
-    ));
-    lines
+    let (programs, repeats) = (jobs.len(), options.common.repeats());
+    let run = format!("run            {programs} programs, {repeats} repeats, {idle}");
+    versions.chain(missing).chain([run]).collect()
 }
 
 /// Measures the programs that the options choose.
 pub fn bench(options: &Options) -> Result<(), String> {
-    let output = part::output_folder()?;
-    let effort = options.effort(&output)?;
     let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let (jobs, mut missing) = options.jobs(scratch.path())?;
-    let (who, absent) = contender::present(contender::chosen(&options.allocators, &output)?);
-    missing.extend(absent);
-    let mut report = Report::new(&head(&who, &jobs, &missing, &effort));
-    let names: Vec<&str> = who.iter().map(|one| one.name).collect();
-    let start = Instant::now();
-    let (mut found, mut failures) = (Vec::new(), Vec::new());
+    let mut preloaded = options.choice.preloaded(None)?;
+    let (jobs, missing) = options.jobs(scratch.path())?;
+    preloaded.head.extend(head(&jobs, missing, options));
+    let mut report = Report::new(&preloaded.head);
+    let names = preloaded.names();
+    let (start, mut found) = (Instant::now(), Found::default());
     for job in &jobs {
         eprintln!("{} after {}", job.name, machine::elapsed(start));
-        let (figures, failed) = measure(job, &effort, &who, scratch.path());
-        report.add(&table::block(job, &names, &figures));
-        found.extend(figures);
-        failures.extend(failed);
+        let of_job = measure(job, options, &preloaded, scratch.path());
+        report.add(&table::block(job, &names, &of_job.figures));
+        found.extend(of_job);
     }
     for group in [Group::Classic, Group::Real] {
-        let rows: Vec<&str> = jobs
-            .iter()
-            .filter(|job| job.group == group)
-            .map(|job| job.name)
-            .collect();
+        let here = jobs.iter().filter(|job| job.group == group);
+        let rows: Vec<&str> = here.map(|job| job.name).collect();
         if !rows.is_empty() {
-            report.add(&table::tables(group, &rows, &names, &found));
+            report.add(&table::tables(group, &rows, &names, &found.figures));
         }
     }
     if part::is_among(small::NAME, &options.only) {
-        match small::measure(&who, &effort.tool, scratch.path()) {
-            Ok(figures) => {
-                report.add(&table::small(&names, &figures));
-                found.extend(figures);
-            }
-            Err(what) => failures.push(what),
+        let answer = small::measure(&preloaded.who, &preloaded.tool, scratch.path());
+        if found.add(answer) {
+            report.add(&table::small(&names, &found.figures));
         }
     }
-    report.add_failures(&failures);
-    let files = [("csv", figure::csv(&found))];
-    report.finish(("programs", &options.common), &files, failures.len())
+    report.add_failures(&found);
+    report.finish(("programs", &options.common), &found, &[])
 }

@@ -5,7 +5,7 @@
 
 use super::{over, workloads};
 use crate::figure::Figure;
-use crate::truth::contender::Contender;
+use crate::preloaded::Contender;
 use std::path::Path;
 
 /// Its name among the programs.

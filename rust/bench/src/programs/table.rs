@@ -4,11 +4,10 @@
 use super::idle::{FREED, IDLE};
 use super::small::{ANONYMOUS, NAME as SMALL, RESIDENT};
 use super::timed::{CPU, FAULTS, PEAK, WALL};
-use super::{version_of, Group, Job, BASE, OURS};
-use crate::cells::{cell, figure as shown, over, ratio, spread};
-use crate::figure::{self, median, Figure};
-use crate::stats::{self, geometric_mean};
-use std::fmt::Write;
+use super::{Group, Job};
+use crate::figure::{self, least, mean_of, median, paired, Figure};
+use crate::preloaded::{heads, version_of, OURS, PEER};
+use crate::table::{cell, figure as shown, or_dash, ratio, spread, Table};
 
 /// Slabyard may take this much more CPU time than the best peer.
 const MAY_BE_BEHIND: f64 = 0.03;
@@ -41,49 +40,26 @@ impl Found<'_> {
         median(self.figures, row, metric, who)
     }
 
-    /// The median of the ratios of two allocators' figures, round by round. The runs of a round
-    /// follow each other closely, so a machine that is slow for some rounds slows down both.
-    fn paired(&self, row: &str, metric: &str, who: &str, other: &str) -> Option<f64> {
-        let of = |name: &str| -> Vec<(usize, f64)> {
-            let here = |one: &&Figure| one.row == row && one.metric == metric && one.who == name;
-            let figures = self.figures.iter().filter(here);
-            figures.map(|one| (one.layout, one.value)).collect()
-        };
-        let others = of(other);
-        let in_round = |round| others.iter().find(|one| one.0 == round).map(|one| one.1);
-        let ratios: Vec<f64> = of(who)
-            .into_iter()
-            .filter_map(|(round, value)| over(Some(value), in_round(round)))
-            .collect();
-        stats::median(&ratios)
-    }
-
     /// A figure in times of glibc's.
     fn to_base(&self, row: &str, metric: &str, who: &str) -> Option<f64> {
-        self.paired(row, metric, who, BASE)
+        paired(self.figures, row, (metric, who), (metric, PEER))
     }
 
     /// The peer with the least CPU time in a row, in times of glibc's.
     fn best_peer(&self, row: &str) -> Option<&str> {
-        let peers = self.names.iter().filter(|name| **name != OURS);
-        peers
-            .filter_map(|name| Some((*name, self.to_base(row, CPU, name)?)))
-            .min_by(|one, other| one.1.total_cmp(&other.1))
-            .map(|best| best.0)
+        let peers = self.names.iter().copied().filter(|name| *name != OURS);
+        least(peers, |name| self.to_base(row, CPU, name)).map(|best| best.0)
     }
 
     /// By which share Slabyard's CPU time is above that of the best peer.
     fn behind(&self, row: &str) -> Option<f64> {
         let best = self.best_peer(row)?;
-        self.paired(row, CPU, OURS, best).map(|ratio| ratio - 1.0)
+        let ratio = paired(self.figures, row, (CPU, OURS), (CPU, best));
+        ratio.map(|ratio| ratio - 1.0)
     }
 
     fn mean(&self, rows: &[&str], metric: &str, who: &str) -> Option<f64> {
-        let ratios: Option<Vec<f64>> = rows
-            .iter()
-            .map(|row| self.to_base(row, metric, who))
-            .collect();
-        ratios.and_then(|ratios| geometric_mean(&ratios))
+        mean_of(rows, |row| self.to_base(row, metric, who))
     }
 }
 
@@ -94,21 +70,27 @@ fn percent(share: f64) -> String {
 /// One program as text.
 pub fn block(job: &Job, names: &[&str], figures: &[Figure]) -> String {
     let found = Found { names, figures };
-    let mut text = format!("\n{}: {}\n", job.name, job.says);
-    let _ = writeln!(
-        text,
-        "  {:<12} {CPU:>8} {:>19} {:>7} {WALL:>8} {:>7} {PEAK:>9} {:>7} {FAULTS:>11} {FREED:>10} {IDLE:>9}",
-        "", "quartiles", "/glibc", "/glibc", "/glibc"
-    );
+    let over = format!("/{PEER}");
+    let heads = [
+        CPU,
+        "quartiles",
+        &over,
+        WALL,
+        &over,
+        PEAK,
+        &over,
+        FAULTS,
+        FREED,
+        IDLE,
+    ];
+    let mut table = Table::new("", heads);
     for name in names {
         let of = |metric| found.of(job.name, metric, name);
         let Some(summary) = figure::of(figures, job.name, CPU, name) else {
             continue;
         };
         let to_base = |metric| ratio(found.to_base(job.name, metric, name));
-        let _ = writeln!(
-            text,
-            "    {name:<10} {:>8} {:>19} {:>7} {:>8} {:>7} {:>9} {:>7} {:>11} {:>10} {:>9}",
+        let cells = [
             shown(summary.median),
             spread(&summary),
             to_base(CPU),
@@ -116,115 +98,82 @@ pub fn block(job: &Job, names: &[&str], figures: &[Figure]) -> String {
             to_base(WALL),
             cell(of(PEAK)),
             to_base(PEAK),
-            of(FAULTS).map_or("-".to_owned(), |faults| format!("{faults:.0}")),
+            whole(of(FAULTS)),
             cell(of(FREED)),
             cell(of(IDLE)),
-        );
+        ];
+        table.line(name, cells);
     }
-    if let (Some(peer), Some(behind)) = (found.best_peer(job.name), found.behind(job.name)) {
-        let _ = writeln!(
-            text,
-            "  {OURS} to the best peer, {peer}: {}",
-            percent(behind)
-        );
-    }
-    text
-}
-
-/// A line of a table.
-pub fn table_line(text: &mut String, cells: &[String]) {
-    let _ = writeln!(text, "| {} |", cells.join(" | "));
-}
-
-/// The heading of a table: columns of text, then columns of figures.
-pub fn table_head(text: &mut String, cells: &[String]) {
-    table_line(text, cells);
-    let bars = "---:|".repeat(cells.len() - 1);
-    let _ = writeln!(text, "|---|{bars}");
+    let best = found.best_peer(job.name).zip(found.behind(job.name));
+    let best = best
+        .map(|(peer, behind)| format!("  {OURS} to the best peer, {peer}: {}\n", percent(behind)));
+    let (name, says, best) = (job.name, job.says, best.unwrap_or_default());
+    format!("\n{name}: {says}\n{}{best}", table.text())
 }
 
 /// CPU time: glibc's figure, the other allocators' ratios to it, and the best peer.
 fn cpu_table(found: &Found, rows: &[&str]) -> String {
-    let mut text = String::new();
     let others: Vec<&str> = found
         .names
         .iter()
         .copied()
-        .filter(|name| *name != BASE)
+        .filter(|name| *name != PEER)
         .collect();
-    let mut head = vec!["CPU".to_owned(), format!("{}, ms", version_of(BASE))];
-    head.extend(others.iter().map(|name| version_of(name)));
-    head.extend(["best peer".to_owned(), format!("{OURS} to it")]);
-    table_head(&mut text, &head);
+    let peer = [format!("{}, ms", version_of(PEER))].into_iter();
+    let ours = ["best peer".to_owned(), format!("{OURS} to it")];
+    let mut table = Table::new("CPU", peer.chain(heads(&others)).chain(ours));
     for row in rows {
-        let mut cells = vec![format!("`{row}`"), cell(found.of(row, CPU, BASE))];
-        cells.extend(others.iter().map(|who| ratio(found.to_base(row, CPU, who))));
-        cells.push(found.best_peer(row).unwrap_or("-").to_owned());
-        cells.push(match found.behind(row) {
-            Some(behind) if behind > MAY_BE_BEHIND => format!("**{}**", percent(behind)),
-            Some(behind) => percent(behind),
-            None => "-".to_owned(),
+        let peer = [cell(found.of(row, CPU, PEER))].into_iter();
+        let ratios = others.iter().map(|who| ratio(found.to_base(row, CPU, who)));
+        let behind = or_dash(found.behind(row), |behind| match behind > MAY_BE_BEHIND {
+            true => format!("**{}**", percent(behind)),
+            false => percent(behind),
         });
-        table_line(&mut text, &cells);
+        let ours = [found.best_peer(row).unwrap_or("-").to_owned(), behind];
+        table.line(&format!("`{row}`"), peer.chain(ratios).chain(ours));
     }
-    let mut cells = vec!["geometric mean".to_owned(), String::new()];
-    cells.extend(others.iter().map(|who| ratio(found.mean(rows, CPU, who))));
-    cells.extend([String::new(), String::new()]);
-    table_line(&mut text, &cells);
-    text
+    let means = others.iter().map(|who| ratio(found.mean(rows, CPU, who)));
+    let empty = || [String::new()].into_iter();
+    let means = empty().chain(means).chain(empty()).chain(empty());
+    table.line("geometric mean", means);
+    table.markdown()
+}
+
+fn whole(value: Option<f64>) -> String {
+    or_dash(value, |value| format!("{value:.0}"))
 }
 
 /// A metric's figures of all allocators. With `means`, a line with the means of the ratios.
 fn plain_table(found: &Found, rows: &[&str], metric: &str, means: bool) -> String {
-    let mut text = String::new();
-    let mut head = vec![metric.to_owned()];
-    head.extend(found.names.iter().map(|name| version_of(name)));
-    table_head(&mut text, &head);
+    let shown = if metric == FAULTS { whole } else { cell };
+    let mut table = Table::new(metric, heads(found.names));
+    let names = found.names.iter();
     for row in rows {
-        let mut cells = vec![format!("`{row}`")];
-        let figures = found.names.iter().map(|who| found.of(row, metric, who));
-        cells.extend(figures.map(|figure| match figure {
-            Some(figure) if metric == FAULTS => format!("{figure:.0}"),
-            other => cell(other),
-        }));
-        table_line(&mut text, &cells);
+        let cells = names.clone().map(|who| shown(found.of(row, metric, who)));
+        table.line(&format!("`{row}`"), cells);
     }
     if means {
-        let mut cells = vec![format!("geometric mean, of {BASE}'s")];
-        cells.extend(
-            found
-                .names
-                .iter()
-                .map(|who| ratio(found.mean(rows, metric, who))),
-        );
-        table_line(&mut text, &cells);
+        let means = names.map(|who| ratio(found.mean(rows, metric, who)));
+        table.line(&format!("geometric mean, of {PEER}'s"), means);
     }
-    text
+    table.markdown()
 }
 
 /// The memory of a program that has just started: all of it, and by how much it is above glibc's.
 pub fn small(names: &[&str], figures: &[Figure]) -> String {
     let found = Found { names, figures };
-    let mut text = "\na program that has just started\n\n".to_owned();
-    let mut head = vec!["KiB".to_owned()];
-    head.extend(names.iter().map(|name| version_of(name)));
-    table_head(&mut text, &head);
+    let mut table = Table::new("KiB", heads(names));
     for metric in [RESIDENT, ANONYMOUS] {
         let of = |who: &str| found.of(SMALL, metric, who);
-        let whole = |value: Option<f64>| value.map_or("-".to_owned(), |kib| format!("{kib:.0}"));
-        let more = |who: &str| match (of(who), of(BASE)) {
-            (Some(one), Some(base)) => format!("{:+.0}", one - base),
-            _ => "-".to_owned(),
+        let more = |who: &&str| {
+            let both = of(who).zip(of(PEER));
+            or_dash(both, |(one, base)| format!("{:+.0}", one - base))
         };
         let name = metric.trim_end_matches(" KiB");
-        let mut cells = vec![name.to_owned()];
-        cells.extend(names.iter().map(|who| whole(of(who))));
-        table_line(&mut text, &cells);
-        let mut cells = vec![format!("{name}, beyond {BASE}'s")];
-        cells.extend(names.iter().map(|who| more(who)));
-        table_line(&mut text, &cells);
+        table.line(name, names.iter().map(|who| whole(of(who))));
+        table.line(&format!("{name}, beyond {PEER}'s"), names.iter().map(more));
     }
-    text
+    table.below("a program that has just started")
 }
 
 fn verdict(value: Option<f64>, goal: f64) -> String {
@@ -256,12 +205,12 @@ fn summary(group: Group, found: &Found, rows: &[&str]) -> String {
     let lost = losses(found, rows);
     let lines = [
         format!(
-            "CPU time to {BASE}'s: {}, {}",
+            "CPU time to {PEER}'s: {}, {}",
             verdict(cpu, group.goal()),
             if first { "first of all" } else { "not first" }
         ),
         format!(
-            "peak memory to {BASE}'s: {}",
+            "peak memory to {PEER}'s: {}",
             verdict(found.mean(rows, PEAK, OURS), 1.0)
         ),
         format!(
@@ -355,22 +304,6 @@ mod tests {
             text.ends_with("slabyard to the best peer, other: +90.0 %\n"),
             "{text}"
         );
-    }
-
-    #[test]
-    fn ratios_are_those_of_the_runs_of_one_round() {
-        let rounds = |who, values: &[f64]| Figure::rounds("row", CPU, who, values).collect();
-        let all: [Vec<Figure>; 2] = [
-            rounds("glibc", &[100.0, 200.0, 300.0]),
-            rounds("slabyard", &[120.0, 150.0, 330.0]),
-        ];
-        let figures = all.concat();
-        let found = Found {
-            names: &["glibc", "slabyard"],
-            figures: &figures,
-        };
-        assert_eq!(found.to_base("row", CPU, "slabyard"), Some(1.1));
-        assert_eq!(found.to_base("row", CPU, "absent"), None);
     }
 
     #[test]

@@ -7,9 +7,9 @@
 //! its peak to the error output, which the tool keeps. The tool's own peak is not used. `start` and
 //! the shell that runs it add a millisecond of time to each run.
 
-use super::{environment, workloads, Job, OURS};
-use crate::figure::Figure;
-use crate::truth::contender::Contender;
+use super::{environment, workloads, Job};
+use crate::figure::{Figure, Found};
+use crate::preloaded::{Contender, OURS};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -26,15 +26,16 @@ const FIELDS: [(&str, &str, f64); 3] = [
     (FAULTS, "page_faults", 1.0),
 ];
 
-/// Reads the tool's JSON: the figures of each allocator, and a line for each that failed.
-pub fn read(row: &str, json: &str) -> Result<(Vec<Figure>, Vec<String>), String> {
+/// Reads the tool's JSON: the figures of each allocator, or its failure.
+pub fn read(row: &str, json: &str) -> Result<Found, String> {
     let all: Value = serde_json::from_str(json).map_err(|error| error.to_string())?;
     let unclear = || "the tool's JSON is unclear".to_owned();
-    let (mut figures, mut failures) = (Vec::new(), Vec::new());
+    let mut found = Found::default();
     for one in all["allocators"].as_array().ok_or_else(unclear)? {
         let name = one["name"].as_str().ok_or_else(unclear)?;
         if let Some(failure) = one["failure"].as_str() {
-            failures.push(format!("{row} on {name}: the program {failure}"));
+            let failure = format!("{row} on {name}: the program {failure}");
+            found.failures.push(failure);
             continue;
         }
         for (metric, field, factor) in FIELDS {
@@ -44,10 +45,11 @@ pub fn read(row: &str, json: &str) -> Result<(Vec<Figure>, Vec<String>), String>
                 .map(|run| run.as_f64().map(|value| value * factor))
                 .collect();
             let values = values.ok_or_else(unclear)?;
-            figures.extend(Figure::rounds(row, metric, name, &values));
+            let rounds = Figure::rounds(row, metric, name, &values);
+            found.figures.extend(rounds);
         }
     }
-    Ok((figures, failures))
+    Ok(found)
 }
 
 /// What the tool's option `--allocator` gets.
@@ -85,7 +87,7 @@ pub fn measure(
     tool: &Path,
     repeats: usize,
     folder: &Path,
-) -> Result<(Vec<Figure>, Vec<String>), String> {
+) -> Result<Found, String> {
     let json = folder.join("compare.json");
     let kept = folder.join(format!("{}.kept", job.name));
     let allocators = who
@@ -111,11 +113,12 @@ pub fn measure(
         return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
     }
     let text = std::fs::read_to_string(&json).map_err(|error| error.to_string())?;
-    let (mut figures, failures) = read(job.name, &text)?;
+    let mut found = read(job.name, &text)?;
     for one in who {
-        figures.extend(peaks(job.name, one.name, &kept, repeats));
+        let peaks = peaks(job.name, one.name, &kept, repeats);
+        found.figures.extend(peaks);
     }
-    Ok((figures, failures))
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -132,7 +135,7 @@ mod tests {
 
     #[test]
     fn the_figures_of_the_tool_are_read_and_failures_are_named() {
-        let (figures, failures) = read("larson", JSON).unwrap();
+        let Found { figures, failures } = read("larson", JSON).unwrap();
         assert_eq!(
             failures,
             ["larson on other: the program is ended by SIGSEGV"]

@@ -10,9 +10,11 @@
 pub mod servers;
 pub mod trace;
 
+use crate::figure::Found;
 use crate::machine;
 use crate::part::{self, Common, Report};
 use crate::stats::median;
+use crate::table::Table;
 use crate::vmem::plot::{document, Line, Picture};
 use servers::{Caches, Contender, Malloc, Slabs};
 use std::fmt::Write;
@@ -210,33 +212,50 @@ fn table(answers: &[Answer], told: bool) -> String {
     } else {
         "Left alone"
     };
-    let mut text = format!(
-        "\n{title}\n  {:<10} {:>9} {:>10} {:>7} {:>9} {:>10} {:>10} {:>8}\n",
-        "", "MiB, mean", "MiB, most", "made", "recycled", "again", "released", "ns"
-    );
-    let mut here = answers
-        .iter()
-        .filter(|answer| answer.told == told)
-        .peekable();
-    if let Some(answer) = here.peek() {
-        let (mean, most) = mean_and_most(answer, |moment| moment.live);
-        let _ = writeln!(text, "  {:<10} {mean:>9.1} {most:>10.1}", "live");
+    let mut table = Table::new("", HEADS);
+    let here: Vec<&Answer> = answers.iter().filter(|one| one.told == told).collect();
+    let memory = |answer, of| {
+        let (mean, most) = mean_and_most(answer, of);
+        [mean, most].map(|mib| format!("{mib:.1}"))
+    };
+    if let Some(answer) = here.first() {
+        table.line("live", memory(answer, |moment| moment.live));
     }
     for answer in here {
-        let (mean, most) = mean_and_most(answer, |moment| moment.resident);
-        let _ = write!(text, "  {:<10} {mean:>9.1} {most:>10.1}", answer.who.name());
         let slabs = &answer.slabs;
-        if slabs.made > 0 {
-            let rate = 100.0 * slabs.recycled();
-            let _ = write!(text, " {:>7} {rate:>7.2} %", slabs.made);
-            let _ = write!(text, " {:>10} {:>10}", slabs.again, slabs.released);
-        } else {
-            let _ = write!(text, " {:>7} {:>9} {:>10} {:>10}", "", "", "", "");
-        }
-        let _ = writeln!(text, " {:>8.1}", answer.ns);
+        let slabs = [
+            slabs.made.to_string(),
+            format!("{:.2} %", 100.0 * slabs.recycled()),
+            slabs.again.to_string(),
+            slabs.released.to_string(),
+        ];
+        let slabs = slabs.map(|cell| {
+            if answer.slabs.made > 0 {
+                cell
+            } else {
+                String::new()
+            }
+        });
+        let cells = memory(answer, |moment| moment.resident)
+            .into_iter()
+            .chain(slabs);
+        table.line(
+            answer.who.name(),
+            cells.chain([format!("{:.1}", answer.ns)]),
+        );
     }
-    text
+    format!("\n{title}\n{}", table.text())
 }
+
+const HEADS: [&str; 7] = [
+    "MiB, mean",
+    "MiB, most",
+    "made",
+    "recycled",
+    "again",
+    "released",
+    "ns",
+];
 
 fn csv(answers: &[Answer]) -> String {
     let mut text = String::from("who,told,burst,live,resident\n");
@@ -327,7 +346,7 @@ pub fn bench(options: &Options) -> Result<(), String> {
         report.add(&table(&answers, told));
     }
     let files = [("csv", csv(&answers)), ("svg", svg(&answers))];
-    report.finish(("requests", common), &files, 0)
+    report.finish(("requests", common), &Found::default(), &files)
 }
 
 #[cfg(test)]

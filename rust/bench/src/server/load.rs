@@ -5,9 +5,9 @@
 //! the next batch. Each key belongs to one connection, so the right answer is known when a request
 //! is sent. Sizes of values are random, 64 B to 4 KiB; each doubling is equally likely.
 
-use super::latency::Latencies;
 use crate::loops::Random;
 use crate::machine::wall_ns;
+use hdrhistogram::Histogram;
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -22,6 +22,8 @@ const DOUBLINGS: usize = 6;
 const CONTENT: usize = 1 << 20;
 /// Bytes that are read at a time: the answers to a batch fit.
 const READ: usize = 128 << 10;
+/// Decimal digits of a latency that are kept.
+const DIGITS: u8 = 2;
 /// The step to the next key where all keys are visited: a prime larger than any number of keys.
 const STRIDE: u64 = 2_654_435_761;
 /// Bytes of a key, as they are written.
@@ -188,7 +190,7 @@ impl Connection {
     }
 
     /// Reads the bytes that have arrived. True: all answers have arrived.
-    fn hear(&mut self, keys: &Keys, latencies: &mut Latencies) -> Result<bool, String> {
+    fn hear(&mut self, keys: &Keys, latencies: &mut Histogram<u64>) -> Result<bool, String> {
         let got = self.stream.read(&mut self.input[self.filled..]);
         match got {
             Ok(got) if got > 0 => self.filled += got,
@@ -204,7 +206,7 @@ impl Connection {
                 count => at += count,
             }
             self.waiting.pop_front();
-            latencies.note(now - self.began);
+            latencies.saturating_record(now - self.began);
         }
         self.input.copy_within(at..self.filled, 0);
         self.filled -= at;
@@ -216,7 +218,8 @@ impl Connection {
 pub struct Stage {
     pub requests: u64,
     pub ns: u64,
-    pub latencies: Latencies,
+    /// In nanoseconds.
+    pub latencies: Histogram<u64>,
 }
 
 pub struct Load {
@@ -296,7 +299,7 @@ impl Load {
         let mut stage = Stage {
             requests: 0,
             ns: wall_ns(),
-            latencies: Latencies::default(),
+            latencies: Histogram::new(DIGITS).expect("fewer than six"),
         };
         let mut open = 0;
         for index in 0..CONNECTIONS {

@@ -2,7 +2,7 @@
 //! its memory.
 //!
 //! * `contender`: what the server takes its memory from; `process`: the server as a process;
-//! * `load`: the requests; `latency`: a histogram of the answers' latencies;
+//! * `load`: the requests;
 //! * here: the stages of all servers, and the tables.
 //!
 //! In a repeat each contender has one server process, which goes through all stages. The servers
@@ -10,18 +10,16 @@
 //! other.
 
 pub mod contender;
-pub mod latency;
 pub mod load;
 pub mod process;
 
-use crate::cells::{cell, figure as shown, over, ratio, spread};
-use crate::figure::{self, median, Figure};
+use crate::figure::{self, median, Figure, Found};
 use crate::machine;
 use crate::part::{self, Common, Report};
+use crate::table::{self, cell, or_dash, spread, Table};
 use contender::{Contender, PEER};
 use load::{Asks, Load, CONNECTIONS};
 use process::Server;
-use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 /// The key-value server of the examples only: requests in a second, latencies, resident memory.
@@ -187,7 +185,7 @@ impl Session {
             .run(row.asks, requests * row.depth.min(4), row.depth)?;
         let cpu_ns = self.server.cpu_ns() - before;
         let count = stage.requests as f64;
-        let us = |share| stage.latencies.quantile(share) as f64 / 1e3;
+        let us = |share| stage.latencies.value_at_quantile(share) as f64 / 1e3;
         let values = [
             count / stage.ns as f64 * 1e9,
             us(0.5),
@@ -303,8 +301,8 @@ impl Round {
 }
 
 /// All repeats. A contender that fails is left out of the following repeats.
-fn measure_all(who: &[Contender], effort: &Effort) -> (Vec<Figure>, Vec<(String, String)>) {
-    let (mut figures, mut failures) = (Vec::new(), Vec::new());
+fn measure_all(who: &[Contender], effort: &Effort) -> Found {
+    let mut found = Found::default();
     let mut who = who.to_vec();
     for repeat in 0..effort.repeats {
         eprintln!("repeat {} of {}", repeat + 1, effort.repeats);
@@ -314,96 +312,61 @@ fn measure_all(who: &[Contender], effort: &Effort) -> (Vec<Figure>, Vec<(String,
             let thread = scope.spawn(|| Round::run(&who, effort, seed).close());
             thread.join().expect("a round does not panic")
         });
-        figures.extend(round.0);
+        found.figures.extend(round.0);
         who.retain(|one| round.1.iter().all(|failure| failure.0 != one.name));
-        failures.extend(round.1);
+        let failures = round
+            .1
+            .into_iter()
+            .map(|(name, what)| format!("{name}: {what}"));
+        found.failures.extend(failures);
         let turn = 1.min(who.len());
         who.rotate_left(turn);
     }
-    (figures, failures)
+    found
 }
 
 /// One row as text.
-fn block(row: &Row, who: &[Contender], found: &[Figure]) -> String {
-    let [first, rest @ ..] = METRICS;
-    let mut text = format!("\n{}: {}\n  {:<16} {first:>10}", row.name, row.says, "");
-    let _ = write!(text, "  {:>19}", "quartiles");
-    for metric in rest {
-        let _ = write!(text, " {metric:>9}");
-    }
-    let _ = writeln!(text, "  {:>7}", format!("/{PEER}"));
-    let peer = median(found, row.name, first, PEER);
-    for Contender { name, .. } in who {
-        let Some(summary) = figure::of(found, row.name, first, name) else {
-            continue;
-        };
-        let (own, spread) = (shown(summary.median), spread(&summary));
-        let _ = write!(text, "    {name:<14} {own:>10}  {spread:>19}");
-        for metric in rest {
-            let _ = write!(text, " {:>9}", cell(median(found, row.name, metric, name)));
-        }
-        let _ = writeln!(text, "  {:>7}", ratio(over(Some(summary.median), peer)));
-    }
-    text
+fn block(row: &Row, names: &[&str], found: &[Figure]) -> String {
+    let whole = format!("/{PEER}");
+    let wholes: [table::Whole; 1] = [(&whole, &|_| Some(PEER))];
+    let table = table::block(found, row.name, names, &METRICS, &wholes);
+    format!("\n{}: {}\n{}", row.name, row.says, table.text())
 }
 
 /// Resident memory as text, with its quartiles.
-fn memory(who: &[Contender], found: &[Figure]) -> String {
-    let mut text = format!(
-        "\nmemory: resident MiB, its quartiles below; FLUSHALL\n  {:<16}",
-        ""
-    );
-    for moment in MOMENTS {
-        let _ = write!(text, " {moment:>16}");
+fn memory(names: &[&str], found: &[Figure]) -> String {
+    let mut table = Table::new("", MOMENTS.into_iter().chain(["flush ms"]));
+    let mut live = names.iter().copied();
+    if let Some(one) = live.find(|name| median(found, LIVE, MOMENTS[0], name).is_some()) {
+        let of = |moment| cell(median(found, LIVE, moment, one));
+        table.line("keys, values", MOMENTS.map(of));
     }
-    let _ = writeln!(text, " {:>10}", "flush ms");
-    let live = |moment| {
-        let names = who.iter().map(|one| &one.name);
-        names
-            .filter_map(|name| median(found, LIVE, moment, name))
-            .next()
-    };
-    let _ = write!(text, "    {:<14}", "keys, values");
-    for moment in MOMENTS {
-        let _ = write!(text, " {:>16}", cell(live(moment)));
+    for name in names {
+        let of = |moment| figure::of(found, RESIDENT, moment, name);
+        let medians = MOMENTS.map(|moment| cell(of(moment).map(|summary| summary.median)));
+        let flush = cell(median(found, FLUSH, "ms", name));
+        table.line(name, medians.into_iter().chain([flush]));
+        table.line(
+            "",
+            MOMENTS.map(|moment| or_dash(of(moment), |summary| spread(&summary))),
+        );
     }
-    text.push('\n');
-    for Contender { name, .. } in who {
-        let (mut medians, mut spreads) = (format!("    {name:<14}"), format!("    {:<14}", ""));
-        for moment in MOMENTS {
-            let summary = figure::of(found, RESIDENT, moment, name);
-            let spread = summary.map_or_else(String::new, |summary| spread(&summary));
-            let _ = write!(medians, " {:>16}", cell(summary.map(|it| it.median)));
-            let _ = write!(spreads, " {spread:>16}");
-        }
-        let ms = cell(median(found, FLUSH, "ms", name));
-        let _ = writeln!(text, "{medians} {ms:>10}\n{spreads}");
-    }
-    text
+    let title = "memory: resident MiB, its quartiles below; FLUSHALL";
+    format!("\n{title}\n{}", table.text())
 }
 
 /// Everything as a table for a document: a line for each figure, a column for each contender.
-fn table(who: &[Contender], found: &[Figure]) -> String {
-    let names: Vec<&str> = who.iter().map(|one| one.name.as_str()).collect();
-    let bars = "---|".repeat(names.len() + 1);
-    let mut text = format!("\n| | {} |\n|{bars}\n", names.join(" | "));
-    let mut line = |row: &str, metric: &str| {
-        let values = names
-            .iter()
-            .map(|name| cell(median(found, row, metric, name)));
-        let values: Vec<String> = values.collect();
-        let _ = writeln!(text, "| {row}, {metric} | {} |", values.join(" | "));
-    };
-    for row in &ROWS {
-        for metric in METRICS {
-            line(row.name, metric);
-        }
+fn table(names: &[&str], found: &[Figure]) -> String {
+    let mut table = Table::new("figure", names.iter().copied());
+    let of_rows = ROWS
+        .iter()
+        .flat_map(|row| METRICS.map(|metric| (row.name, metric)));
+    let of_memory = MOMENTS.map(|moment| (RESIDENT, moment));
+    for (row, metric) in of_rows.chain(of_memory).chain([(FLUSH, "ms")]) {
+        let of = |name: &&str| cell(median(found, row, metric, name));
+        table.line(&format!("{row}, {metric}"), names.iter().map(of));
     }
-    for moment in MOMENTS {
-        line(RESIDENT, moment);
-    }
-    line(FLUSH, "ms");
-    text
+    format!("\n{}", table.markdown())
 }
 
 /// Lines of the report's head: the libraries, those that are missing, and the extent of the run.
@@ -436,17 +399,13 @@ pub fn bench(options: &Options) -> Result<(), String> {
     let effort = options.effort();
     let (who, missing) = contender::present(options.chosen()?)?;
     let mut report = Report::new(&head(&who, &missing, &effort));
-    let (found, failures) = measure_all(&who, &effort);
+    let found = measure_all(&who, &effort);
+    let names: Vec<&str> = who.iter().map(|one| one.name.as_str()).collect();
     for row in &ROWS {
-        report.add(&block(row, &who, &found));
+        report.add(&block(row, &names, &found.figures));
     }
-    report.add(&memory(&who, &found));
-    report.add(&table(&who, &found));
-    let failures: Vec<String> = failures
-        .iter()
-        .map(|(name, what)| format!("{name}: {what}"))
-        .collect();
-    report.add_failures(&failures);
-    let files = [("csv", figure::csv(&found))];
-    report.finish(("server", &options.common), &files, failures.len())
+    report.add(&memory(&names, &found.figures));
+    report.add(&table(&names, &found.figures));
+    report.add_failures(&found);
+    report.finish(("server", &options.common), &found, &[])
 }

@@ -2,16 +2,13 @@
 //! each of them has: one into which an allocator is preloaded, and those that have one of their
 //! own.
 
-use crate::truth::contender::Contender;
+use crate::preloaded::{Contender, OURS};
 use std::path::{Path, PathBuf};
 
 /// The folder of the executables, and the folders with those that are linked statically with musl:
 /// with its own malloc, and with Slabyard's. Both are empty if there is no compiler for musl.
 const FOLDER: &str = env!("BENCH_THREADS");
 const MUSL: &str = env!("BENCH_MUSL");
-
-/// Slabyard's name among the contenders.
-pub const OURS: &str = "slabyard";
 
 /// One program.
 #[derive(Clone, Copy, Debug)]
@@ -171,7 +168,7 @@ impl Program {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::truth::contender::chosen;
+    use crate::preloaded::chosen;
 
     #[test]
     fn every_source_is_a_program() {

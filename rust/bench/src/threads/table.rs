@@ -1,10 +1,9 @@
 //! The figures as tables for a document: one for each program, and one of what is left at the end.
 
-use super::programs::{Program, OURS};
-use crate::cells::{cell, ratio};
-use crate::figure::{self, median, Figure};
-use crate::programs::table::{table_head, table_line};
-use crate::programs::version_of;
+use super::programs::Program;
+use crate::figure::{self, least, median, Figure};
+use crate::preloaded::{heads, version_of, OURS};
+use crate::table::{cell, or_dash, ratio, Table};
 
 /// The line of a program that is not a figure but the same in all runs.
 pub const SUM: &str = "sum";
@@ -63,30 +62,22 @@ fn last_reading(found: &[Figure], program: &Program) -> Option<String> {
 
 /// A table of one program.
 pub fn block(program: &Program, names: &[&str], found: &[Figure]) -> String {
-    let mut text = format!("\n{}: {}", program.name, program.says);
     let live = names
         .iter()
         .find_map(|who| median(found, program.name, LIVE, who));
-    match live {
-        Some(live) if live > 0.0 => text += &format!("; {live:.1} MiB stay live\n\n"),
-        _ => text += "\n\n",
-    }
-    let metrics: Vec<String> = metrics(found, program)
-        .into_iter()
-        .filter(|metric| metric != LIVE)
-        .collect();
-    let head = std::iter::once(program.name.to_owned()).chain(metrics.iter().cloned());
-    table_head(&mut text, &head.collect::<Vec<_>>());
+    let live = live.filter(|live| *live > 0.0);
+    let live = live.map_or_else(String::new, |live| format!("; {live:.1} MiB stay live"));
+    let mut metrics = metrics(found, program);
+    metrics.retain(|metric| metric != LIVE);
+    let mut table = Table::new(program.name, metrics.iter().cloned());
     for who in names {
         let value = |metric: &String| median(found, program.name, metric, who);
-        if metrics.iter().all(|metric| value(metric).is_none()) {
-            continue;
+        if metrics.iter().any(|metric| value(metric).is_some()) {
+            let cells = metrics.iter().map(|metric| cell(value(metric)));
+            table.line(&version_of(who), cells);
         }
-        let cells = metrics.iter().map(|metric| cell(value(metric)));
-        let line = std::iter::once(version_of(who)).chain(cells);
-        table_line(&mut text, &line.collect::<Vec<_>>());
     }
-    text
+    table.below(&format!("{}: {}{live}", program.name, program.says))
 }
 
 /// The widest range of the last reading of an allocator over the repeats, in MiB.
@@ -103,41 +94,36 @@ fn range(found: &[Figure], program: &Program, metric: &str, who: &str) -> Option
 /// The last reading of each program and allocator, and Slabyard's beside the best of the others
 /// into which an allocator is preloaded. Programs in which Slabyard has most of all come first.
 pub fn summary(programs: &[Program], names: &[&str], found: &[Figure]) -> String {
-    let mut text = String::from("\nResident at the last reading, MiB\n\n");
-    let mut head = vec!["program".to_owned()];
-    head.extend(names.iter().map(|who| version_of(who)));
-    head.extend([
+    let ours = [
         "best peer".to_owned(),
         format!("{OURS} to it"),
         format!("range of {OURS}"),
-    ]);
-    table_head(&mut text, &head);
-    let mut lines: Vec<(f64, Vec<String>)> = Vec::new();
+    ];
+    let mut table = Table::new("program", heads(names).chain(ours));
+    let mut lines: Vec<(f64, String, Vec<String>)> = Vec::new();
     for program in programs {
         let Some(metric) = last_reading(found, program) else {
             continue;
         };
         let of = |who: &str| median(found, program.name, &metric, who);
-        let peers = names.iter().filter(|who| **who != OURS);
-        let best = peers
-            .filter_map(|who| Some((*who, of(who)?)))
-            .min_by(|one, other| one.1.total_cmp(&other.1));
+        let peers = names.iter().copied().filter(|who| *who != OURS);
+        let best = least(peers, of);
         let times = of(OURS).zip(best).map(|(ours, best)| ours / best.1);
         let seconds = metric.trim_start_matches("after ").replace(" MiB", " s");
-        let mut line = vec![format!("`{}`, {seconds}", program.name)];
-        line.extend(names.iter().map(|who| cell(of(who))));
-        line.extend([
-            best.map_or("-".to_owned(), |best| best.0.to_owned()),
+        let ours = [
+            or_dash(best, |best| best.0.to_owned()),
             ratio(times),
             cell(range(found, program, &metric, OURS)),
-        ]);
-        lines.push((times.unwrap_or(0.0), line));
+        ];
+        let cells = names.iter().map(|who| cell(of(who))).chain(ours).collect();
+        let name = format!("`{}`, {seconds}", program.name);
+        lines.push((times.unwrap_or(0.0), name, cells));
     }
     lines.sort_by(|one, other| other.0.total_cmp(&one.0));
-    for (_, line) in &lines {
-        table_line(&mut text, line);
+    for (_, name, cells) in lines {
+        table.line(&name, cells);
     }
-    text
+    table.below("Resident at the last reading, MiB")
 }
 
 /// How much figures of memory differ between repeats: the largest share of their median. Nothing if

@@ -1,15 +1,13 @@
 //! Checks what `slabyard compare` states of programs: the tool is asked as a user asks it, and the
 //! programs run for real on each allocator, before and after that.
 //!
-//! * `programs`: the programs; `contender`: the allocators, as libraries to be preloaded
-//!   (`preload`);
+//! * `programs`: the programs;
 //! * `real`: runs programs without the tool; `stated`: asks the tool and reads its figures;
 //! * `verdict`: whether the stated figures are true; `table`: the same as text;
 //! * here: all programs in turn.
 //!
 //! The real runs surround the tool's. So if the machine changes slowly, the two halves differ.
 
-pub mod contender;
 pub mod programs;
 pub mod real;
 pub mod stated;
@@ -19,12 +17,10 @@ pub mod verdict;
 use crate::figure::{self, Figure};
 use crate::machine;
 use crate::part::{self, Common, Report};
-use crate::programs::version_of;
-use contender::Contender;
+use crate::preloaded::{left_out, Choice, Preloaded};
 use programs::{Program, ALL};
 use real::{Extent, Ready, Run};
-use stated::{Answer, OURS};
-use std::path::{Path, PathBuf};
+use stated::Answer;
 use std::time::{Duration, Instant};
 use table::{Entry, Found, Runs};
 
@@ -39,16 +35,12 @@ pub struct Options {
     /// Only these programs, separated by commas
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// Only these allocators beside glibc, separated by commas
-    #[arg(long, value_delimiter = ',')]
-    allocators: Vec<String>,
+    #[command(flatten)]
+    choice: Choice,
     /// Seconds of the tool's runs of each program; the real runs before take as long, and so do
     /// those after [default: 24, quick: 1]
     #[arg(long)]
     seconds: Option<u64>,
-    /// The tool [default: slabyard, in the folder of this program]
-    #[arg(long)]
-    tool: Option<PathBuf>,
 }
 
 /// The extent of a run.
@@ -58,21 +50,20 @@ struct Effort {
     extent: Extent,
     /// The tool's options.
     asked: Vec<String>,
-    tool: PathBuf,
 }
 
 /// The tool's runs take at most half of `--within`.
 const RUNS_PART: u64 = 2;
 
 impl Options {
-    fn effort(&self, folder: &Path) -> Result<Effort, String> {
+    fn effort(&self) -> Effort {
         let seconds = self.common.or_default(self.seconds, 24, 1).max(1);
         let mut asked = vec!["--within".to_owned(), (seconds * RUNS_PART).to_string()];
         // Without the option, the tool adds rounds to its ten while it has time.
         if self.common.quick || self.common.repeats.is_some() {
             asked.extend(["--times".to_owned(), self.common.repeats().to_string()]);
         }
-        Ok(Effort {
+        Effort {
             quick: self.common.quick,
             extent: Extent {
                 time: Duration::from_secs(seconds),
@@ -80,8 +71,7 @@ impl Options {
                 most: 60,
             },
             asked,
-            tool: part::tool(self.tool.as_deref(), folder)?,
-        })
+        }
     }
 
     fn programs(&self) -> Result<Vec<Program>, String> {
@@ -130,33 +120,34 @@ fn entry(
     })
 }
 
-/// Measures one program: real, stated, real again. Returns the figures and the errors.
+/// Measures one program: real, stated, real again. Adds the errors of allocators to `failures`.
 fn measure(
     ready: &Ready,
     effort: &Effort,
-    who: &[Contender],
-) -> Result<(Found, Vec<String>), String> {
+    over: &Preloaded,
+    failures: &mut Vec<String>,
+) -> Result<Found, String> {
     let name = ready.program.name;
+    let who = over.who.as_slice();
     let before = real::rounds(ready, who, effort.extent);
-    let answer = stated::ask(&effort.tool, ready, who, &effort.asked)?;
+    let answer = stated::ask(&over.tool, ready, who, &effort.asked)?;
     let after = real::rounds(ready, who, effort.extent);
     if !agree(before.iter().chain(&after).flatten().flatten()) {
         return Err(format!("{name}: allocators lead to different results"));
     }
-    let (mut entries, mut failures) = (Vec::new(), Vec::new());
+    let mut entries = Vec::new();
     for (one, (before, after)) in who.iter().zip(before.into_iter().zip(after)) {
         match entry(one.name, before, after, &answer) {
             Ok(entry) => entries.push(entry),
             Err(what) => failures.push(format!("{name}: {what}")),
         }
     }
-    let found = Found {
+    Ok(Found {
         program: ready.program,
         sentence: answer.sentence,
         replayed: answer.replayed,
         entries,
-    };
-    Ok((found, failures))
+    })
 }
 
 /// The raw data: a value for each round.
@@ -179,43 +170,13 @@ fn figures(found: &[Found]) -> Vec<Figure> {
     all
 }
 
-/// The contenders that are here, with the tool's own library for Slabyard, and a line for each of
-/// the others.
-fn contenders(
-    options: &Options,
-    folder: &Path,
-    tool: &Path,
-    scratch: &Path,
-) -> Result<(Vec<Contender>, Vec<String>), String> {
-    let mut wanted = contender::chosen(&options.allocators, folder)?;
-    for one in wanted.iter_mut().filter(|one| one.name == OURS) {
-        one.library = Some(stated::carried(tool, scratch)?);
-    }
-    Ok(contender::present(wanted))
-}
-
-/// Lines of the report's head: the allocators, what is missing, and the extent of the run.
-fn head(who: &[Contender], missing: &[String], effort: &Effort) -> Vec<String> {
-    let names: Vec<String> = who.iter().map(|one| version_of(one.name)).collect();
-    let mut lines = vec![format!("allocators     {}", names.join(", "))];
-    lines.extend_from_slice(missing);
-    lines.push("tcmalloc       without per-CPU caches".to_owned());
-    lines.push(format!(
-        "run            slabyard compare {}; real rounds for {} s before and after",
-        effort.asked.join(" "),
-        effort.extent.time.as_secs()
-    ));
-    lines
-}
-
 /// Asks the tool about the programs that the options choose, and runs them.
 pub fn bench(options: &Options) -> Result<(), String> {
     let programs = options.programs()?;
-    let folder = part::output_folder()?;
-    let effort = options.effort(&folder)?;
+    let effort = options.effort();
     let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
     let scratch = scratch.path();
-    let (who, mut missing) = contenders(options, &folder, &effort.tool, scratch)?;
+    let mut preloaded = options.choice.preloaded(Some(scratch))?;
     let mut jobs = Vec::new();
     for program in programs {
         match program.command(scratch, effort.quick) {
@@ -224,27 +185,34 @@ pub fn bench(options: &Options) -> Result<(), String> {
                 command,
                 folder: scratch,
             }),
-            Err(why) => missing.push(format!("left out       {}: {why}", program.name)),
+            Err(why) => preloaded.head.push(left_out(program.name, &why)),
         }
     }
-    let mut report = Report::new(&head(&who, &missing, &effort));
+    preloaded.head.extend([
+        "tcmalloc       without per-CPU caches".to_owned(),
+        format!(
+            "run            slabyard compare {}; real rounds for {} s before and after",
+            effort.asked.join(" "),
+            effort.extent.time.as_secs()
+        ),
+    ]);
+    let mut report = Report::new(&preloaded.head);
     let start = Instant::now();
-    let (mut all, mut failures) = (Vec::new(), Vec::new());
+    let (mut all, mut raw) = (Vec::new(), figure::Found::default());
     for job in &jobs {
         eprintln!("{} after {}", job.program.name, machine::elapsed(start));
-        match measure(job, &effort, &who) {
-            Ok((found, failed)) => {
+        match measure(job, &effort, &preloaded, &mut raw.failures) {
+            Ok(found) => {
                 report.add(&table::block(&found));
                 all.push(found);
-                failures.extend(failed);
             }
-            Err(what) => failures.push(what),
+            Err(what) => raw.failures.push(what),
         }
     }
     report.add(&table::table(&all));
     report.add(&table::summary(&all));
     report.add(&table::models(&all));
-    report.add_failures(&failures);
-    let files = [("csv", figure::csv(&figures(&all)))];
-    report.finish(("truth", &options.common), &files, failures.len())
+    report.add_failures(&raw);
+    raw.figures = figures(&all);
+    report.finish(("truth", &options.common), &raw, &[])
 }

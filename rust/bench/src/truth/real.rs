@@ -3,8 +3,8 @@
 //! The program is started by `programs/start.c`, which tells its CPU time and the peak of its largest
 //! process. If several processes have memory at the same time, their memory is read while they run.
 
-use super::contender::Contender;
 use super::programs::Program;
+use crate::preloaded::Contender;
 use crate::programs::{environment, workloads};
 use std::ffi::OsString;
 use std::fs::{self, File};

@@ -1,18 +1,15 @@
 //! What `slabyard compare` says of a program, as it is started by a user: the tool records it, runs
 //! it on each allocator, and replays the recording.
 
-use super::contender::Contender;
 use super::real::{plain, Ready};
 use super::verdict::Ratio;
+use crate::preloaded::{Contender, OURS};
 use serde_json::Value;
 use slabyard_certainty::Interval;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-
-/// The contender whose library the tool carries.
-pub const OURS: &str = "slabyard";
 
 /// The figures of one allocator in the tool's runs of the program.
 #[derive(Clone, PartialEq, Debug)]

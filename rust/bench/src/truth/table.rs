@@ -1,13 +1,13 @@
 //! What the tool states and what is real, as text: a block for each program, a table for a document
 //! with the misses first, and the counts.
 
-use super::contender::PEER;
 use super::programs::{Kind, Program};
-use super::stated::{Replayed, OURS};
+use super::stated::Replayed;
 use super::verdict::{self, Ratio, Verdict, HITS_GOAL, WIDTH_GOAL};
+use crate::preloaded::{OURS, PEER};
 use crate::stats::median;
+use crate::table::{or_dash, Table};
 use slabyard_certainty::mean;
-use std::fmt::Write;
 
 /// Runs of one allocator: those before the tool's, and those after it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -127,13 +127,12 @@ fn mark(verdict: &Verdict) -> &'static str {
 
 /// One program as text.
 pub fn block(found: &Found) -> String {
-    let mut text = format!("\n{}: {}\n", found.program.name, found.program.says);
+    let text = format!("\n{}: {}\n", found.program.name, found.program.says);
     let Some(peer) = found.entry(PEER) else {
         return text;
     };
-    let _ = writeln!(
-        text,
-        "  {PEER}: {:.1} ms, {:.1} MiB; {} rounds of the tool, {} before and {} after\n  {}",
+    let runs = format!(
+        "  {PEER}: {:.1} ms, {:.1} MiB; {} rounds of the tool, {} before and {} after\n  {}\n",
         mean(&peer.cpu.all()),
         mean(&peer.peak.all()) / 1024.0,
         peer.tool_cpu.len(),
@@ -141,38 +140,33 @@ pub fn block(found: &Found) -> String {
         peer.cpu.after.len(),
         found.sentence
     );
-    for (what, is_cpu) in [("CPU %", true), ("peak %", false)] {
-        let _ = writeln!(
-            text,
-            "    {what:<12} {:>18} {:>14}   before, after",
-            "stated", "real"
-        );
+    let of = |what, verdict: FigureOf, runs: fn(&Entry) -> &Runs| {
+        let mut table = Table::new(what, ["stated", "real", "before, after"]);
         for line in found.lines() {
-            let (verdict, ours, theirs) = match is_cpu {
-                true => (line.cpu, &line.entry.cpu, &peer.cpu),
-                false => (line.peak, &line.entry.peak, &peer.peak),
-            };
-            let Some(verdict) = verdict else { continue };
-            let _ = writeln!(
-                text,
-                "    {:<12} {:>18} {:>14}   {:<14} {}",
-                line.entry.who,
-                stated(verdict.stated),
-                real(verdict.real),
-                halves(ours, theirs),
-                mark(&verdict)
-            );
+            if let Some(verdict) = verdict(&line) {
+                let cells = [
+                    stated(verdict.stated),
+                    real(verdict.real),
+                    halves(runs(line.entry), runs(peer)),
+                    mark(&verdict).to_owned(),
+                ];
+                table.line(line.entry.who, cells);
+            }
         }
-    }
-    text
+        table.text()
+    };
+    let cpu = of("CPU %", |line| line.cpu, |entry| &entry.cpu);
+    let peak = of("peak %", |line| line.peak, |entry| &entry.peak);
+    text + &runs + &cpu + &peak
 }
 
 fn cells(verdict: Option<Verdict>) -> [String; 2] {
-    let Some(verdict) = verdict else {
-        return ["-".to_owned(), "-".to_owned()];
-    };
-    let cells = [stated(verdict.stated), real(verdict.real)];
-    match verdict.is_hit() {
+    let is_hit = verdict.is_none_or(|verdict| verdict.is_hit());
+    let cells = [
+        or_dash(verdict, |verdict| stated(verdict.stated)),
+        or_dash(verdict, |verdict| real(verdict.real)),
+    ];
+    match is_hit {
         true => cells,
         false => cells.map(|cell| format!("**{cell}**")),
     }
@@ -185,35 +179,28 @@ pub fn table(found: &[Found]) -> String {
         .filter_map(|one| Some((one.program.name, one.ours()?)))
         .collect();
     lines.sort_by_key(|(_, line)| std::cmp::Reverse(line.misses()));
-    let mut text = format!(
-        "\nDifference of {OURS} to {PEER} in %, as stated and as it is (bold: missed)\n\n\
-         | program | CPU, stated | CPU, real | peak, stated | peak, real |\n|---|---|---|---|---|\n"
-    );
+    let heads = ["CPU, stated", "CPU, real", "peak, stated", "peak, real"];
+    let mut table = Table::new("program", heads);
     for (name, line) in lines {
-        let [cpu, real_cpu] = cells(line.cpu);
-        let [peak, real_peak] = cells(line.peak);
-        let _ = writeln!(
-            text,
-            "| {name} | {cpu} | {real_cpu} | {peak} | {real_peak} |"
-        );
+        table.line(name, line.both().map(cells).concat());
     }
-    text
+    let title = "as stated and as it is (bold: missed)";
+    table.below(&format!("Difference of {OURS} to {PEER} in %, {title}"))
 }
 
-/// Counts of one figure over all programs and allocators.
-fn counts(what: &str, who: &str, all: &[Verdict]) -> String {
+/// The cells about one figure over all programs and allocators.
+fn counts(all: &[Verdict]) -> [String; 4] {
     let count = |is: fn(&Verdict) -> bool| all.iter().filter(|one| is(one)).count();
     let hits = count(Verdict::is_hit);
     let widths: Vec<f64> = all.iter().map(Verdict::width).collect();
     let width = median(&widths).unwrap_or(0.0);
     let is_met = hits as f64 >= HITS_GOAL * all.len() as f64 && width < WIDTH_GOAL;
-    format!(
-        "| {what}, {who} | {hits} of {} | {} | {:.1} points | {} |\n",
-        all.len(),
-        count(Verdict::agrees),
-        width * 100.0,
-        if is_met { "yes" } else { "**no**" }
-    )
+    [
+        format!("{hits} of {}", all.len()),
+        count(Verdict::agrees).to_string(),
+        format!("{:.1} points", width * 100.0),
+        if is_met { "yes" } else { "**no**" }.to_owned(),
+    ]
 }
 
 /// One of an allocator's two verdicts.
@@ -225,21 +212,25 @@ pub fn summary(found: &[Found]) -> String {
     let cpu = |line: &Line| line.cpu;
     let peak = |line: &Line| line.peak;
     let figures: [(&str, FigureOf); 2] = [("CPU time", cpu), ("peak", peak)];
-    let mut text = format!(
-        "\nGoal: {:.0} % held, median width below {:.0} points\n\n\
-         | figure | the stated interval holds the real figure | the two agree, by both intervals | \
-         median width | goal met |\n|---|---|---|---|---|\n",
-        HITS_GOAL * 100.0,
-        WIDTH_GOAL * 100.0
-    );
+    let heads = [
+        "the stated interval holds the real figure",
+        "the two agree, by both intervals",
+        "median width",
+        "goal met",
+    ];
+    let mut table = Table::new("figure", heads);
     for (what, of) in figures {
         let is_ours = |line: &&Line| line.entry.who == OURS;
         let ours: Vec<Verdict> = lines.iter().filter(is_ours).filter_map(of).collect();
         let all: Vec<Verdict> = lines.iter().filter_map(of).collect();
-        text += &counts(what, OURS, &ours);
-        text += &counts(what, "all allocators", &all);
+        table.line(&format!("{what}, {OURS}"), counts(&ours));
+        table.line(&format!("{what}, all allocators"), counts(&all));
     }
-    text
+    table.below(&format!(
+        "Goal: {:.0} % held, median width below {:.0} points",
+        HITS_GOAL * 100.0,
+        WIDTH_GOAL * 100.0
+    ))
 }
 
 /// How far a program's real gain by Slabyard was from that of its replay.
@@ -279,10 +270,8 @@ fn range(values: &[f64], worded: impl Fn(f64) -> String) -> String {
 /// replayed allocations gain.
 pub fn models(found: &[Found]) -> String {
     let all: Vec<Model> = found.iter().filter_map(model).collect();
-    let mut text = "\nReplays: the program's own gain, divided by the gain of its replayed \
-                    allocations (where both are sure); its peak's difference less the replay's\n\n\
-                    | kind of program | programs | time, factor | peak, MiB |\n|---|---|---|---|\n"
-        .to_owned();
+    let heads = ["programs", "time, factor", "peak, MiB"];
+    let mut table = Table::new("kind of program", heads);
     for kind in Kind::ALL {
         let here: Vec<&Model> = all.iter().filter(|one| one.kind == kind).collect();
         if here.is_empty() {
@@ -290,16 +279,17 @@ pub fn models(found: &[Found]) -> String {
         }
         let factors: Vec<f64> = here.iter().filter_map(|one| one.factor).collect();
         let peaks: Vec<f64> = here.iter().map(|one| one.mib).collect();
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} | {} |",
-            kind.says(),
-            here.len(),
+        let cells = [
+            here.len().to_string(),
             range(&factors, |factor| format!("{factor:.1}")),
-            range(&peaks, |mib| format!("{mib:+.1}"))
-        );
+            range(&peaks, |mib| format!("{mib:+.1}")),
+        ];
+        table.line(kind.says(), cells);
     }
-    text
+    table.below(
+        "Replays: the program's own gain, divided by the gain of its replayed allocations (where \
+         both are sure); its peak's difference less the replay's",
+    )
 }
 
 #[cfg(test)]

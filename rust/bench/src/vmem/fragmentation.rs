@@ -8,6 +8,7 @@
 
 use super::kernels::{fits, Fit, Population};
 use crate::stats::median;
+use crate::table::{or_dash, Table};
 use std::fmt::Write;
 
 /// Units of the range: 1,024 times the largest segment, which is 1,023.
@@ -20,6 +21,8 @@ pub const HELD: f64 = 0.7;
 const LEVELS: [u32; 20] = [
     60, 62, 64, 66, 68, 70, 72, 74, 76, 78, 80, 82, 84, 86, 88, 90, 92, 94, 96, 98,
 ];
+/// The levels in the table: at least as many percent.
+const SHOWN: f64 = 84.0;
 
 /// The extent of a run. In a turnover as many units are allocated as are live.
 #[derive(Clone, Copy, Debug)]
@@ -146,40 +149,32 @@ fn summary(one: &Curves) -> (Option<&Point>, Option<f64>) {
 }
 
 pub fn block(curves: &[Curves], effort: &Effort) -> String {
-    let shown: Vec<u32> = LEVELS.into_iter().filter(|level| *level >= 84).collect();
-    let mut text = format!(
-        "\nfragmentation: a range of {UNITS} units, sizes 1..1023 with every octave as frequent, \
-         exponential lifetimes\n  after {} turnovers with {:.0} % of the range asked for at a time; \
-         refused allocations in percent by that share\n",
-        effort.turnovers,
-        100.0 * HELD
-    );
-    let _ = write!(
-        text,
-        "  {:<16} {:>15} {:>14} {:>16}",
-        "fit", "largest/free %", "free segments", "none refused to"
-    );
-    for level in &shown {
-        let _ = write!(text, " {:>6}", format!("{level} %"));
-    }
-    text.push('\n');
+    let is_shown = |level: &f64| *level >= SHOWN;
+    let levels = LEVELS.map(f64::from).into_iter().filter(is_shown);
+    let heads = ["largest/free %", "free segments", "none refused to"].map(str::to_owned);
+    let heads = heads
+        .into_iter()
+        .chain(levels.map(|level| format!("{level} %")));
+    let mut table = Table::new("fit", heads);
     for one in curves {
         let (worn, whole) = summary(one);
-        let (value, free) = worn.map_or((f64::NAN, f64::NAN), |point| (point.value, point.free));
-        let whole = whole.map_or_else(|| "-".to_owned(), |level| format!("{level:.0} %"));
-        let _ = write!(
-            text,
-            "  {:<16} {value:>15.2} {free:>14.0} {whole:>16}",
-            one.fit
-        );
-        for point in &one.filling {
-            if shown.iter().any(|level| f64::from(*level) == point.at) {
-                let _ = write!(text, " {:>6.2}", point.value);
-            }
-        }
-        text.push('\n');
+        let cells = [
+            or_dash(worn, |point| format!("{:.2}", point.value)),
+            or_dash(worn, |point| format!("{:.0}", point.free)),
+            or_dash(whole, |level| format!("{level:.0} %")),
+        ];
+        let refused = one.filling.iter().filter(|point| is_shown(&point.at));
+        let refused = refused.map(|point| format!("{:.2}", point.value));
+        table.line(one.fit, cells.into_iter().chain(refused));
     }
-    text
+    format!(
+        "\nfragmentation: a range of {UNITS} units, sizes 1..1023 with every octave as frequent, \
+         exponential lifetimes\n  after {} turnovers with {:.0} % of the range asked for at a time; \
+         refused allocations in percent by that share\n{}",
+        effort.turnovers,
+        100.0 * HELD,
+        table.text()
+    )
 }
 
 /// Every point, one a line.

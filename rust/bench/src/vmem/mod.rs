@@ -11,7 +11,7 @@ pub mod pairs;
 pub mod plot;
 pub mod segments;
 
-use crate::figure::{self, Figure};
+use crate::figure::{self, Figure, Found};
 use crate::kernels::layouts;
 use crate::part::{self, Common, Report, Sampling};
 use std::time::Duration;
@@ -118,15 +118,14 @@ pub fn bench(options: &Options) -> Result<(), String> {
         return run_child(arguments).ok_or_else(|| "no such row".to_owned());
     }
     let mut report = Report::new(&[]);
-    let (mut figures, mut files) = (Vec::new(), Vec::new());
+    let (mut found, mut files) = (Found::default(), Vec::new());
     if options.wants(Part::Pairs) {
-        figures.extend(measure_pairs(options, &mut report)?);
+        found.figures.extend(measure_pairs(options, &mut report)?);
     }
     if options.wants(Part::Segments) {
-        figures.extend(measure_segments(options, &mut report)?);
-    }
-    if !figures.is_empty() {
-        files.push(("csv", figure::csv(&figures)));
+        found
+            .figures
+            .extend(measure_segments(options, &mut report)?);
     }
     if options.wants(Part::Fragmentation) {
         let effort = fragmentation::effort(options.common.quick);
@@ -135,5 +134,5 @@ pub fn bench(options: &Options) -> Result<(), String> {
         files.push(("fragmentation.csv", fragmentation::csv(&curves)));
         files.push(("svg", plot::svg(&curves)));
     }
-    report.finish(("vmem", &options.common), &files, 0)
+    report.finish(("vmem", &options.common), &found, &files)
 }

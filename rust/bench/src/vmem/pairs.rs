@@ -3,11 +3,11 @@
 
 use super::{kernels, Effort};
 use crate::allocators::{self, State};
-use crate::figure::{self, Figure};
+use crate::figure::Figure;
 use crate::kernels::Kernels;
 use crate::machine::{self, team, wall_of};
+use crate::table;
 use core::ffi::CStr;
-use std::fmt::Write;
 
 /// Bytes of an object, and the size that has a quantum cache.
 const SIZE: usize = 64;
@@ -139,28 +139,12 @@ pub fn measure(row: &Row, layouts: &[usize], effort: &Effort) -> Vec<Figure> {
 
 /// A row as text.
 pub fn block(row: &Row, found: &[Figure]) -> String {
-    let mut text = format!("\n{}: {}\n", row.name(), row.describe());
-    let _ = writeln!(
-        text,
-        "  {:<20} {:>9}  {:>19}  {:>7}",
-        "", "median", "quartiles", "/called"
-    );
-    let summary = |who| figure::of(found, &row.name(), "ns", who);
-    let measure = summary(MEASURE).map_or(f64::NAN, |summary| summary.median);
     let called = kernels::pairs(0).iter();
     // SAFETY: every table carries a static string.
     let called = called.map(|kernels| unsafe { CStr::from_ptr(kernels.name) });
-    let names = called
-        .filter_map(|name| name.to_str().ok())
-        .chain(["cache"]);
-    for (name, summary) in names.filter_map(|name| Some((name, summary(name)?))) {
-        let spread = format!("{:.3} .. {:.3}", summary.low, summary.high);
-        let _ = writeln!(
-            text,
-            "    {name:<18} {:>9.3}  {spread:>19}  {:>7.2}",
-            summary.median,
-            summary.median / measure
-        );
-    }
-    text
+    let names = called.filter_map(|name| name.to_str().ok());
+    let names: Vec<&str> = names.chain(["cache"]).collect();
+    let wholes: [table::Whole; 1] = [("/called", &|_| Some(MEASURE))];
+    let table = table::block(found, &row.name(), &names, &["ns"], &wholes);
+    format!("\n{}: {}\n{}", row.name(), row.describe(), table.text())
 }

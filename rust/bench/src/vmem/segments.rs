@@ -11,7 +11,7 @@ use super::Effort;
 use crate::figure::{self, Figure};
 use crate::machine::cpu_ns;
 use crate::stats::{median, Summary};
-use std::fmt::Write;
+use crate::table::{or_dash, Table};
 use std::time::{Duration, Instant};
 
 /// Units of the range for each unit that is live on average.
@@ -207,80 +207,72 @@ pub fn measure(row: &Row, effort: &Effort) -> Vec<Figure> {
     figures
 }
 
-/// A time, its target, and the number of misses by which it is above the row `HOT`.
-fn against(time: Option<Summary>, hot: Option<Summary>, miss: f64) -> String {
-    let Some(time) = time else {
-        return format!("{:>40}", "-");
-    };
+/// A time with its quartiles, its target, and the number of misses by which it is above the row
+/// `HOT`.
+fn against(time: Option<Summary>, hot: Option<Summary>, miss: f64) -> [String; 4] {
     let hot = hot.map_or(f64::NAN, |hot| hot.median);
-    let spread = format!("{:.1} .. {:.1}", time.low, time.high);
-    format!(
-        "{:>8.1} {spread:>16} {:>6.0} {:>7.1}",
-        time.median,
-        hot + MISSES * miss,
-        (time.median - hot) / miss
-    )
+    let of = |words: &dyn Fn(Summary) -> String| or_dash(time, words);
+    [
+        of(&|time| format!("{:.1}", time.median)),
+        of(&|time| format!("{:.1} .. {:.1}", time.low, time.high)),
+        of(&|_| format!("{:.0}", hot + MISSES * miss)),
+        of(&|time| format!("{:.1}", (time.median - hot) / miss)),
+    ]
 }
 
-fn line(row: &Row, fit: &Fit, found: &[Figure]) -> Option<String> {
+/// The cells of a row with a fit; none if there are no figures.
+fn cells(row: &Row, fit: &Fit, found: &[Figure]) -> Option<Vec<String>> {
     let hot = Row {
         live: HOT,
         most: row.most,
     };
     let of = |row: &Row, metric| figure::of(found, &row.name(), metric, fit.name());
-    let middle = |metric| of(row, metric).map(|summary| summary.median);
+    let looked_at = |metric| of(row, metric).map(|summary| format!("{:.2}", summary.median));
     let miss = figure::of(found, &row.name(), "miss ns", "")?.median;
-    let refused = match middle("refused")? {
-        0.0 => String::new(),
-        share => format!("  {:.2} % refused", 100.0 * share),
-    };
-    Some(format!(
-        "  {:>8} {:<14} {miss:>6.1} {} {:>9.2} {} {:>9.2}{refused}\n",
-        row.live,
-        fit.name(),
-        against(of(row, "alloc ns"), of(&hot, "alloc ns"), miss),
-        middle("probes")?,
-        against(of(row, "free ns"), of(&hot, "free ns"), miss),
-        middle("steps")?,
-    ))
+    let mut cells = vec![row.live.to_string(), format!("{miss:.1}")];
+    for (time, looks) in [("alloc ns", "probes"), ("free ns", "steps")] {
+        cells.extend(against(of(row, time), of(&hot, time), miss));
+        cells.push(looked_at(looks)?);
+    }
+    let refused = of(row, "refused")?.median;
+    cells.extend((refused > 0.0).then(|| format!("{:.2} % refused", 100.0 * refused)));
+    Some(cells)
 }
 
 /// All rows as text, a table for each range of sizes.
 pub fn block(rows: &[Row], found: &[Figure]) -> String {
-    let mut text = String::new();
-    let mut most: Vec<usize> = rows.iter().map(|row| row.most).collect();
-    most.dedup();
-    for most in most {
-        let _ = writeln!(
-            text,
-            "\nsegments of 1..{most} units, no quantum cache, replaced at random, {:.0} % of the \
-             range live; CPU ns\n  miss: a dependent one in as much memory as the tags take; target: the time \
-             at {HOT} live and {MISSES} misses;\n  misses: how many the time is above that; \
-             looked at: segments an operation",
-            100.0 / ROOM
-        );
-        let _ = writeln!(
-            text,
-            "  {:>8} {:<14} {:>6} {:>8} {:>16} {:>6} {:>7} {:>9} {:>8} {:>16} {:>6} {:>7} {:>9}",
-            "live",
-            "fit",
-            "miss",
-            "alloc",
-            "quartiles",
-            "target",
-            "misses",
-            "looked at",
-            "free",
-            "quartiles",
-            "target",
-            "misses",
-            "looked at"
-        );
+    let of_range = |rows: &[Row]| {
+        let mut table = Table::new("fit", HEADS);
         for fit in fits() {
-            for row in rows.iter().filter(|row| row.most == most) {
-                text += &line(row, fit, found).unwrap_or_default();
+            for cells in rows.iter().filter_map(|row| cells(row, fit, found)) {
+                table.line(fit.name(), cells);
             }
         }
-    }
-    text
+        format!(
+            "\nsegments of 1..{} units, no quantum cache, replaced at random, {:.0} % of the range \
+             live; CPU ns\n  miss: a dependent one in as much memory as the tags take; target: the \
+             time at {HOT} live and {MISSES} misses;\n  misses: how many the time is above that; \
+             looked at: segments an operation\n{}",
+            rows[0].most,
+            100.0 / ROOM,
+            table.text()
+        )
+    };
+    let ranges = rows.chunk_by(|one, other| one.most == other.most);
+    ranges.map(of_range).collect()
 }
+
+const HEADS: [&str; 12] = [
+    "live",
+    "miss",
+    "alloc",
+    "quartiles",
+    "target",
+    "misses",
+    "looked at",
+    "free",
+    "quartiles",
+    "target",
+    "misses",
+    "looked at",
+];

@@ -2,7 +2,9 @@
 #![allow(dead_code)]
 
 use slabyard_bench::part;
+use slabyard_bench::preloaded::{self, Contender};
 use std::process::{Command, Output};
+use tempfile::TempDir;
 
 /// Runs a part of the benchmark.
 pub fn run_part(part: &str, arguments: &[&str]) -> Output {
@@ -22,29 +24,70 @@ pub fn tool_is_built() -> bool {
     is_built
 }
 
-/// Runs a part of the benchmark, which keeps its text and its raw data in a folder of its own.
-/// Returns what it printed, which begins with the text that it kept, and the raw data.
-pub fn kept_run(part: &str, arguments: &[&str]) -> (String, String) {
+/// What a run of a part printed, and the files that it kept.
+pub struct Kept {
+    pub shown: String,
+    folder: TempDir,
+}
+
+impl Kept {
+    /// The file with this ending.
+    pub fn file(&self, ending: &str) -> String {
+        let path = self.folder.path().join(format!("found.{ending}"));
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"))
+    }
+}
+
+/// Runs a part of the benchmark, which keeps its files in a folder of its own. What it prints begins
+/// with the text that it keeps.
+pub fn kept_files(part: &str, arguments: &[&str]) -> Kept {
     let folder = tempfile::tempdir().unwrap();
-    let base = folder.path().join("found");
-    let out = format!("--out={}", base.display());
+    let out = format!("--out={}", folder.path().join("found").display());
     let output = run_part(part, &[arguments, &[&out]].concat());
     assert!(output.status.success(), "{output:?}");
     let shown = String::from_utf8(output.stdout).unwrap();
-    assert!(shown.starts_with(&std::fs::read_to_string(base.with_extension("txt")).unwrap()));
-    let raw = std::fs::read_to_string(base.with_extension("csv")).unwrap();
-    (shown, raw)
+    let kept = Kept { shown, folder };
+    assert!(kept.shown.starts_with(&kept.file("txt")));
+    kept
+}
+
+/// What such a run printed, and its raw data.
+pub fn kept_run(part: &str, arguments: &[&str]) -> (String, String) {
+    let kept = kept_files(part, arguments);
+    let raw = kept.file("csv");
+    (kept.shown, raw)
+}
+
+/// The text has all of these.
+pub fn has(shown: &str, all: &[&str]) {
+    for expected in all {
+        assert!(shown.contains(expected), "{expected} is not in {shown}");
+    }
+}
+
+/// Each of these runs ends with a message.
+pub fn refuses(part: &str, all: &[&[&str]]) {
+    for arguments in all {
+        let output = run_part(part, arguments);
+        assert_eq!(output.status.code(), Some(2), "{part} {arguments:?}");
+        assert!(!output.stderr.is_empty());
+    }
 }
 
 /// Names that a part does not know end it with a message.
 pub fn refuses_unknown_names(part: &str) {
-    for argument in [
+    let unknown = [
         "--only=nonsense",
         "--allocators=nonsense",
-        "--tool=/nowhere/slabyard",
-    ] {
-        let output = run_part(part, &[argument]);
-        assert_eq!(output.status.code(), Some(2), "{argument}");
-        assert!(!output.stderr.is_empty());
-    }
+        "--tool=/nowhere",
+    ];
+    refuses(part, &unknown.each_ref().map(std::slice::from_ref));
+}
+
+/// All allocators that can be preloaded; none is missing.
+pub fn preloaded() -> Vec<Contender> {
+    let folder = part::output_folder().unwrap();
+    let (who, missing) = preloaded::present(preloaded::chosen(&[], &folder).unwrap());
+    assert_eq!(missing, [""; 0]);
+    who
 }

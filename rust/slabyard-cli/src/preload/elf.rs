@@ -1,22 +1,15 @@
 //! Reads the head of an ELF file: the processor it is for, whether a loader starts it, and which
 //! malloc is in it. The bytes may be damaged in any way.
 
+use memmap2::Mmap;
+use object::elf::{
+    FileHeader32, FileHeader64, SectionType, DT_NEEDED, SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB,
+};
+use object::read::elf::{FileHeader, ProgramHeader, SectionTable, Sym};
+use object::Endianness;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
-
-/// A limit: the program headers and the loader's path of a real program are far smaller.
-const TABLE_BYTES_MAX: usize = 1 << 20;
-
-/// A limit: the symbols of the largest programs are far smaller.
-const SYMBOL_BYTES_MAX: usize = 1 << 28;
-
-const PT_INTERP: u64 = 3;
-const SHT_SYMTAB: u64 = 2;
-const SHT_DYNAMIC: u64 = 6;
-const SHT_DYNSYM: u64 = 11;
-const DT_NEEDED: u64 = 1;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Elf {
@@ -76,80 +69,52 @@ impl Sanitizer {
     }
 }
 
-/// Reads `length` bytes of a file from `offset` on.
-type Read<'a> = &'a dyn Fn(u64, usize) -> Option<Vec<u8>>;
-
-/// The sections of a 64-bit file.
-struct Sections<'a> {
-    elf: &'a Elf,
-    read: Read<'a>,
-    /// The table of their headers, and the size of one.
-    headers: Vec<u8>,
-    size: usize,
+/// The sections of a file, and what is needed to read them.
+struct Sections<'data, Head: FileHeader> {
+    table: SectionTable<'data, Head>,
+    endian: Head::Endian,
+    data: &'data [u8],
 }
 
-impl<'a> Sections<'a> {
-    fn of(elf: &'a Elf, read: Read<'a>) -> Option<Self> {
-        if elf.bits != 64 {
-            return None;
-        }
-        let head = read(0, 64)?;
-        let table = elf.number(&head, 0x28, 8)?;
-        let size = elf.number(&head, 0x3a, 2)? as usize;
-        let count = elf.number(&head, 0x3c, 2)? as usize;
-        if size == 0 || size * count > TABLE_BYTES_MAX {
-            return None;
-        }
-        let headers = read(table, size * count)?;
-        Some(Sections {
-            elf,
-            read,
-            headers,
-            size,
+impl<Head: FileHeader> Sections<'_, Head> {
+    /// Which of these names the first symbol has that is defined in the file and has one of them.
+    /// `None`: the file has no such symbols, or they cannot be read.
+    fn defined(&self, kind: SectionType, wanted: &[&str]) -> Option<Option<usize>> {
+        let symbols = self.table.symbols(self.endian, self.data, kind).ok()?;
+        let which = |symbol: &Head::Sym| {
+            let name = symbol.name(self.endian, symbols.strings()).ok()?;
+            let is_defined = symbol.st_shndx(self.endian) != SHN_UNDEF;
+            let mut wanted = wanted.iter().filter(|_| is_defined);
+            wanted.position(|wanted| wanted.as_bytes() == name)
+        };
+        (!symbols.is_empty()).then(|| symbols.iter().find_map(which))
+    }
+
+    /// Whether the file needs a library of this name.
+    fn needs(&self, is_it: impl Fn(&str) -> bool) -> bool {
+        let Ok(table) = self.table.dynamic_table(self.endian, self.data) else {
+            return false;
+        };
+        let mut libraries = table.iter().filter(|entry| entry.tag == DT_NEEDED);
+        libraries.any(|entry| {
+            let name = table.string(entry).ok();
+            name.is_some_and(|name| is_it(&String::from_utf8_lossy(name)))
         })
     }
 
-    fn bytes(&self, header: &[u8]) -> Option<Vec<u8>> {
-        let length = usize::try_from(self.elf.number(header, 0x20, 8)?).ok()?;
-        let small = length <= SYMBOL_BYTES_MAX;
-        small.then(|| (self.read)(self.elf.number(header, 0x18, 8)?, length))?
-    }
-
-    /// The contents of the first section of a kind, and of the section with its names.
-    fn with_names(&self, kind: u64) -> Option<(Vec<u8>, Vec<u8>)> {
-        let mut sections = self.headers.chunks_exact(self.size);
-        let found = sections.find(|header| self.elf.number(header, 4, 4) == Some(kind))?;
-        let names = self.elf.number(found, 0x28, 4)? as usize;
-        let names = self.headers.chunks_exact(self.size).nth(names)?;
-        Some((self.bytes(found)?, self.bytes(names)?))
-    }
-
-    /// Which of these names the first symbol has that is defined in the file and has one of them.
-    fn defined(&self, table: u64, wanted: &[&str]) -> Option<Option<usize>> {
-        let (symbols, names) = self.with_names(table)?;
-        let which = |symbol: &[u8]| {
-            let start = self.elf.number(symbol, 0, 4)? as usize;
-            let is_it = |name: &&str| {
-                let rest = names.get(start..).unwrap_or_default();
-                rest.starts_with(name.as_bytes()) && rest.get(name.len()) == Some(&0)
-            };
-            let which = wanted.iter().position(is_it)?;
-            (self.elf.number(symbol, 6, 2)? != 0).then_some(which)
-        };
-        Some(symbols.chunks_exact(24).find_map(which))
-    }
-
-    /// The names of the libraries that the file needs.
-    fn needed(&self) -> Option<Vec<String>> {
-        let (entries, names) = self.with_names(SHT_DYNAMIC)?;
-        let name = |entry: &[u8]| {
-            let is_library = self.elf.number(entry, 0, 8)? == DT_NEEDED;
-            let start = usize::try_from(self.elf.number(entry, 8, 8)?).ok()?;
-            let name = names.get(start..).filter(|_| is_library)?;
-            let end = name.iter().position(|&byte| byte == 0)?;
-            Some(String::from_utf8_lossy(&name[..end]).into_owned())
-        };
-        Some(entries.chunks_exact(16).filter_map(name).collect())
+    /// Which sanitizer the file is built with. A sanitizer's runtime is a library that the file
+    /// needs, or is linked into it, together with a malloc.
+    fn sanitizer(&self, has_malloc: bool) -> Option<&'static Sanitizer> {
+        let mut all = SANITIZERS.iter();
+        let by_library = all.find(|one| self.needs(|name| one.is_library(name)));
+        by_library.or_else(|| {
+            let starts = SANITIZERS.each_ref().map(|one| one.start);
+            [SHT_DYNSYM, SHT_SYMTAB]
+                .into_iter()
+                .filter(|_| has_malloc)
+                .find_map(|kind| self.defined(kind, &starts)?)
+                .map(|which| &SANITIZERS[which])
+        })
     }
 }
 
@@ -157,96 +122,42 @@ impl Elf {
     /// Reads the head of a file. `None`: it is not an ELF file.
     pub fn open(path: &Path) -> io::Result<Option<Elf>> {
         let file = File::open(path)?;
-        Ok(Elf::read(&|offset, length| {
-            let mut bytes = vec![0; length];
-            file.read_exact_at(&mut bytes, offset).ok()?;
-            Some(bytes)
-        }))
+        // SAFETY: the bytes are read only here, and may have any value. As with a recording, the
+        // file must not be shortened meanwhile.
+        let map = unsafe { Mmap::map(&file) };
+        Ok(map.ok().and_then(|map| Elf::of_bytes(&map)))
     }
 
     pub fn of_bytes(bytes: &[u8]) -> Option<Elf> {
-        Elf::read(&|offset, length| {
-            let start = usize::try_from(offset).ok()?;
-            Some(bytes.get(start..start.checked_add(length)?)?.to_vec())
-        })
+        Elf::of::<FileHeader64<Endianness>>(bytes)
+            .or_else(|| Elf::of::<FileHeader32<Endianness>>(bytes))
     }
 
-    fn read(read: Read) -> Option<Elf> {
-        let head = read(0, 20)?;
-        let (bits, big_endian) = match (head.get(..4)?, head[4], head[5]) {
-            (b"\x7fELF", 1, order) => (32, order == 2),
-            (b"\x7fELF", 2, order) => (64, order == 2),
-            _ => return None,
-        };
-        let mut elf = Elf {
-            machine: 0,
-            bits,
-            big_endian,
-            loader: None,
-            has_malloc: None,
-            sanitizer: None,
-        };
-        elf.machine = elf.number(&head, 18, 2)? as u16;
-        elf.loader = elf.find_loader(read);
-        if let Some(sections) = Sections::of(&elf.clone(), read) {
-            let malloc = sections.defined(SHT_DYNSYM, &["malloc"]);
-            elf.has_malloc = malloc.map(|which| which.is_some());
-            elf.sanitizer = elf.find_sanitizer(&sections);
-        }
-        Some(elf)
-    }
-
-    /// The number in the `length` bytes at `at`.
-    fn number(&self, bytes: &[u8], at: usize, length: usize) -> Option<u64> {
-        let bytes = bytes.get(at..at.checked_add(length)?)?;
-        let shift = |sum: u64, byte: &u8| sum << 8 | u64::from(*byte);
-        Some(if self.big_endian {
-            bytes.iter().fold(0, shift)
-        } else {
-            bytes.iter().rev().fold(0, shift)
-        })
-    }
-
-    fn find_loader(&self, read: Read) -> Option<String> {
-        let wide = self.bits == 64;
-        let word = if wide { 8 } else { 4 };
-        let head = read(0, if wide { 64 } else { 52 })?;
-        let table = self.number(&head, if wide { 0x20 } else { 0x1c }, word)?;
-        let sizes = if wide { 0x36 } else { 0x2a };
-        let size = self.number(&head, sizes, 2)? as usize;
-        let count = self.number(&head, sizes + 2, 2)? as usize;
-        if size == 0 || size * count > TABLE_BYTES_MAX {
-            return None;
-        }
-        let headers = read(table, size * count)?;
-        let found = headers
-            .chunks_exact(size)
-            .find(|header| self.number(header, 0, 4) == Some(PT_INTERP))?;
-        let offset = self.number(found, if wide { 8 } else { 4 }, word)?;
-        let length = self.number(found, if wide { 0x20 } else { 0x10 }, word)?;
-        let length = usize::try_from(length).ok()?;
-        if length > TABLE_BYTES_MAX {
-            return None;
-        }
-        let path = read(offset, length)?;
-        let end = path.iter().position(|&byte| byte == 0).unwrap_or(length);
-        Some(String::from_utf8_lossy(&path[..end]).into_owned())
-    }
-
-    /// Which sanitizer it is built with. A sanitizer's runtime is a library that the file needs, or
-    /// is linked into it, together with a malloc.
-    fn find_sanitizer(&self, sections: &Sections) -> Option<&'static Sanitizer> {
-        let needed = sections.needed().unwrap_or_default();
-        let by_library = SANITIZERS
-            .iter()
-            .find(|one| needed.iter().any(|library| one.is_library(library)));
-        by_library.or_else(|| {
-            let starts = SANITIZERS.each_ref().map(|one| one.start);
-            [SHT_DYNSYM, SHT_SYMTAB]
-                .into_iter()
-                .filter(|_| self.has_malloc == Some(true))
-                .find_map(|table| sections.defined(table, &starts)?)
-                .map(|which| &SANITIZERS[which])
+    fn of<Head: FileHeader<Endian = Endianness>>(data: &[u8]) -> Option<Elf> {
+        let head = Head::parse(data).ok()?;
+        let endian = head.endian().ok()?;
+        let loader = head.program_headers(endian, data).ok().and_then(|all| {
+            let mut loaders = all.iter().map(|header| header.interpreter(endian, data));
+            loaders.find_map(|loader| loader.ok().flatten())
+        });
+        let sections = head.sections(endian, data).ok();
+        let sections = sections.map(|table| Sections {
+            table,
+            endian,
+            data,
+        });
+        let sections: Option<Sections<Head>> = sections;
+        let malloc = sections
+            .as_ref()
+            .and_then(|all| all.defined(SHT_DYNSYM, &["malloc"]));
+        let has_malloc = malloc.map(|which| which.is_some());
+        Some(Elf {
+            machine: head.e_machine(endian).0,
+            bits: if head.is_class_64() { 64 } else { 32 },
+            big_endian: head.is_big_endian(),
+            loader: loader.map(|path| String::from_utf8_lossy(path).into_owned()),
+            has_malloc,
+            sanitizer: sections.and_then(|all| all.sanitizer(has_malloc == Some(true))),
         })
     }
 
@@ -350,25 +261,23 @@ mod tests {
                 bytes[at + place] = (value >> (8 * shift)) as u8;
             }
         };
-        let (head, word) = if bits == 64 { (64, 8) } else { (52, 4) };
-        let mut bytes = vec![0; head + 56];
-        bytes[..4].copy_from_slice(b"\x7fELF");
-        (bytes[4], bytes[5]) = (bits / 32, 1 + u8::from(big_endian));
-        put(&mut bytes, 18, 0x28, 2);
-        let (table, sizes) = if bits == 64 {
-            (0x20, 0x36)
-        } else {
-            (0x1c, 0x2a)
+        // The sizes of the two headers and of a word, and where their fields are.
+        let (head, program, word, table, sizes, offset, length) = match bits {
+            64 => (64, 56, 8, 0x20, 0x36, 8, 0x20),
+            _ => (52, 32, 4, 0x1c, 0x2a, 4, 0x10),
         };
+        let mut bytes = vec![0; head + program];
+        bytes[..4].copy_from_slice(b"\x7fELF");
+        bytes[4..7].copy_from_slice(&[bits / 32, 1 + u8::from(big_endian), 1]);
+        put(&mut bytes, 18, 0x28, 2);
         put(&mut bytes, table, head as u64, word);
-        put(&mut bytes, sizes, 56, 2);
+        put(&mut bytes, sizes, program as u64, 2);
         put(&mut bytes, sizes + 2, 1, 2);
         put(&mut bytes, head, 3, 4);
-        let (offset, size) = if bits == 64 { (8, 0x20) } else { (4, 0x10) };
         let end = bytes.len() as u64;
         put(&mut bytes, head + offset, end, word);
-        put(&mut bytes, head + size, 7, word);
-        bytes.extend(b"/lib/ld\0"[..7].iter());
+        put(&mut bytes, head + length, 8, word);
+        bytes.extend(b"/lib/ld\0");
         bytes
     }
 

@@ -280,7 +280,7 @@ pub const ALL: [Document; 7] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::alone::Row as _;
+    use slabyard_bench::alone::Row as _;
 
     #[test]
     fn names_are_unique() {
@@ -301,7 +301,8 @@ mod tests {
                 continue;
             };
             for row in document.rows {
-                let found = crate::rust::Row::find(row.name).unwrap_or_else(|| panic!("{row:?}"));
+                let found =
+                    slabyard_bench::rust::Row::find(row.name).unwrap_or_else(|| panic!("{row:?}"));
                 let measured = found.names();
                 assert!(measured.contains(&names.original) && measured.contains(&names.slabyard));
             }

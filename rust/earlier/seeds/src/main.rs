@@ -1,14 +1,13 @@
-//! The command line of the part `seeds`. It is a program of its own because it needs none of the
-//! allocators that the other parts are linked with.
+//! The command line of the program.
 
 use clap::Parser;
-use slabyard_bench::{alone, rust, seeds};
+use slabyard_bench::{alone, rust};
 use std::process::ExitCode;
 
 #[derive(Parser)]
 #[command(name = "slabyard-seeds")]
 enum Part {
-    Seeds(seeds::Options),
+    Seeds(slabyard_seeds::Options),
     /// A process that measures a row of nexus-slab
     #[command(hide = true)]
     Rust(alone::Options),
@@ -16,7 +15,7 @@ enum Part {
 
 fn main() -> ExitCode {
     let done = match Part::parse() {
-        Part::Seeds(options) => seeds::bench(&options),
+        Part::Seeds(options) => slabyard_seeds::bench(&options),
         Part::Rust(options) => alone::bench::<rust::Row>(&options),
     };
     match done {

@@ -1,7 +1,7 @@
 //! Short runs of the part `seeds`, with folders of the earlier systems and without. The systems are
 //! replaced by tiny ones with the same functions.
 
-use slabyard_bench::seeds::documents::ALL;
+use slabyard_seeds::documents::ALL;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

@@ -2,7 +2,7 @@
 //! nexus-slab with this crate, change one line of its `Cargo.toml`:
 //!
 //! ```toml
-//! nexus-slab = { package = "slabyard-nexus-slab", path = "../slabyard/rust/nexus-slab" }
+//! nexus-slab = { package = "slabyard-nexus-slab", path = "../slabyard/rust/earlier/nexus-slab" }
 //! ```
 //!
 //! The names, types and macros are those of nexus-slab 0.11.2. `docs/compat.md` lists the

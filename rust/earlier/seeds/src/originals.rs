@@ -1,4 +1,4 @@
-//! The programs of `kernels/seeds`, one for each C system. Each is built over Slabyard's headers
+//! The programs of the folder `programs`, one for each C system. Each is built over Slabyard's headers
 //! with this program, and over the system itself if its folder is given.
 
 use std::path::{Path, PathBuf};
@@ -17,12 +17,12 @@ struct Kernel {
     libraries: &'static [&'static str],
 }
 
-const HEADER: &str = include_str!("../../kernels/seeds/seeds.h");
+const HEADER: &str = include_str!("../programs/seeds.h");
 
 const KERNELS: [Kernel; 4] = [
     Kernel {
         system: "magazine-slab",
-        source: include_str!("../../kernels/seeds/magazine_slab.c"),
+        source: include_str!("../programs/magazine_slab.c"),
         mark: ("src/slab.h", "slab_cache_create"),
         include: "src",
         sources: &["src/slab.c", "src/vmem.c", "src/slab_tags.c"],
@@ -30,7 +30,7 @@ const KERNELS: [Kernel; 4] = [
     },
     Kernel {
         system: "userland-slab",
-        source: include_str!("../../kernels/seeds/userland_slab.c"),
+        source: include_str!("../programs/userland_slab.c"),
         mark: ("src/slab.h", "objs_cache_init"),
         include: "src",
         sources: &["src/slab.c"],
@@ -38,7 +38,7 @@ const KERNELS: [Kernel; 4] = [
     },
     Kernel {
         system: "xslab",
-        source: include_str!("../../kernels/seeds/xslab.c"),
+        source: include_str!("../programs/xslab.c"),
         mark: ("x/base/slab.h", "xSlabCreate"),
         include: ".",
         sources: &["x/base/slab.c"],
@@ -46,7 +46,7 @@ const KERNELS: [Kernel; 4] = [
     },
     Kernel {
         system: "zns-slab",
-        source: include_str!("../../kernels/seeds/zns_slab.c"),
+        source: include_str!("../programs/zns_slab.c"),
         mark: ("include/slab_alloc.h", "alloc_obj"),
         include: "include",
         sources: &["src/slab_alloc.c"],
@@ -56,7 +56,7 @@ const KERNELS: [Kernel; 4] = [
 
 /// The path of the program over Slabyard's headers. It measures the C library too.
 pub fn over_slabyard(system: &str) -> PathBuf {
-    Path::new(env!("BENCH_SEEDS")).join(format!("seeds_{system}"))
+    Path::new(env!("SEED_PROGRAMS")).join(format!("seeds_{system}"))
 }
 
 /// A system's own program.

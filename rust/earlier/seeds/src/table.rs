@@ -1,7 +1,7 @@
 //! The figures as tables: first those at which Slabyard loses, then all others by system.
 
-use super::documents::{Document, Figure, Row};
-use crate::cells::figure as shown;
+use crate::documents::{Document, Figure, Row};
+use slabyard_bench::table::{cell, figure as shown, or_dash, Table};
 use slabyard_certainty::{self as certainty, Interval};
 use std::fmt::Write;
 
@@ -105,43 +105,46 @@ impl Line {
         text
     }
 
-    fn cells(&self, processors: usize) -> String {
-        let claimed = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), shown);
+    fn cells(&self) -> [String; 7] {
         let measured = |values: &[f64]| match values {
             [] => "-".to_owned(),
             _ => shown(certainty::mean(values)),
         };
-        let ratio = |ratio: Option<Ratio>| ratio.map_or_else(|| "-".to_owned(), Ratio::text);
-        let cells = [
-            self.label(processors),
-            claimed(self.figure.system),
-            claimed(self.figure.peer),
+        [
+            cell(self.figure.system),
+            cell(self.figure.peer),
             measured(&self.original),
             measured(&self.slabyard),
             measured(&self.peer),
             match self.original.is_empty() {
-                false => ratio(self.to_original()),
-                true => self.to_claim().map_or_else(
-                    || "-".to_owned(),
-                    |to_claim| format!("to the claim {}", to_claim.text()),
-                ),
+                false => or_dash(self.to_original(), Ratio::text),
+                true => or_dash(self.to_claim(), |ratio| {
+                    format!("to the claim {}", ratio.text())
+                }),
             },
-            ratio(self.to_peer()),
-        ];
-        format!("| {} |\n", cells.join(" | "))
+            or_dash(self.to_peer(), Ratio::text),
+        ]
     }
 }
 
-const HEADING: &str = "\
-| | claimed | malloc there | original | Slabyard | malloc | Slabyard / original | Slabyard / malloc |
-|---|---:|---:|---:|---:|---:|---:|---:|
-";
+const HEADS: [&str; 7] = [
+    "claimed",
+    "malloc there",
+    "original",
+    "Slabyard",
+    "malloc",
+    "Slabyard / original",
+    "Slabyard / malloc",
+];
 
 fn table<'a>(lines: impl Iterator<Item = &'a Line>, processors: usize) -> String {
-    let rows: String = lines.map(|line| line.cells(processors)).collect();
-    match rows.is_empty() {
+    let mut table = Table::new("figure", HEADS);
+    for line in lines {
+        table.line(&line.label(processors), line.cells());
+    }
+    match table.is_empty() {
         true => "none\n".to_owned(),
-        false => HEADING.to_owned() + &rows,
+        false => table.markdown(),
     }
 }
 
@@ -156,21 +159,17 @@ pub fn tables(lines: &[Line], processors: usize) -> String {
         "\nWhere Slabyard loses to the original, or without one to the claim or to malloc:\n\n",
     );
     text += &table(losses.iter().map(|(_, line)| *line), processors);
-    let mut others: Vec<&Line> = lines.iter().filter(|line| line.loss().is_none()).collect();
-    while let Some(first) = others.first() {
-        let document = first.document;
-        let (here, rest) = others
-            .into_iter()
-            .partition::<Vec<&Line>, _>(|line| line.document.name == document.name);
+    let others: Vec<&Line> = lines.iter().filter(|line| line.loss().is_none()).collect();
+    for of_one in others.chunk_by(|one, other| one.document.name == other.document.name) {
+        let document = of_one[0].document;
         let _ = write!(
             text,
             "\n{} {}; claimed figures: {}\n\n{}",
             document.name,
             document.version,
             document.machine,
-            table(here.into_iter(), processors)
+            table(of_one.iter().copied(), processors)
         );
-        others = rest;
     }
     text
 }
@@ -184,7 +183,8 @@ pub fn noise(lines: &[Line]) -> String {
         .flatten()
         .filter_map(|ratio| Some(ratio.interval?.precision()))
         .collect();
-    let at = |share| crate::stats::quantile(&precisions, share).unwrap_or(f64::NAN) * 100.0;
+    let at =
+        |share| slabyard_bench::stats::quantile(&precisions, share).unwrap_or(f64::NAN) * 100.0;
     format!(
         "\nnoise: half of the intervals reach less than {:.1} % to each side, nine in ten less than \
          {:.1} %\n",
@@ -196,7 +196,7 @@ pub fn noise(lines: &[Line]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seeds::documents::ALL;
+    use crate::documents::ALL;
 
     fn line(name: &str, metric: &str) -> Line {
         let named = ALL.iter().flat_map(|document| {
@@ -286,7 +286,7 @@ mod tests {
             slabyard: vec![1.0, 2.0, 1.0],
             ..line("xslab/pair", "ns")
         };
-        assert!(wild.cells(2).contains("0.04 (unsure)"), "{}", wild.cells(2));
+        assert_eq!(wild.cells()[5], "0.04 (unsure)");
         assert_eq!(wild.loss(), None);
     }
 
@@ -301,11 +301,7 @@ mod tests {
         assert_eq!(beside(15.0, 12.0).loss(), Some(1.25));
         let worse = beside(30.6, 38.0);
         assert_eq!(worse.loss(), Some(2.0));
-        let cells = worse.cells(2);
-        assert!(
-            cells.contains("| to the claim **2.00 (2.00 to 2.00)** |"),
-            "{cells}"
-        );
+        assert_eq!(worse.cells()[5], "to the claim **2.00 (2.00 to 2.00)**");
         let unclaimed = Line {
             slabyard: vec![9.0; 2],
             ..line("zns-slab/latency", "alloc p99")

@@ -1,11 +1,11 @@
 //! Measures one row for one contender, in a process of its own.
 
-use super::documents::{InRust, Row};
-use super::originals;
-use crate::alone::job::{Effort, Job};
-use crate::alone::Row as _;
-use crate::figure::{self, Figure};
-use crate::kernels::layouts;
+use crate::documents::{InRust, Row};
+use crate::originals;
+use slabyard_bench::alone::job::{Effort, Job};
+use slabyard_bench::alone::Row as _;
+use slabyard_bench::figure::{self, Figure};
+use slabyard_bench::kernels::layouts;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -58,7 +58,7 @@ pub fn in_rust(
     samples: Samples,
     round: usize,
 ) -> Result<Vec<Figure>, String> {
-    let found = crate::rust::Row::find(row.name).ok_or("no such row")?;
+    let found = slabyard_bench::rust::Row::find(row.name).ok_or("no such row")?;
     let job = Job {
         row: found,
         who: who.to_owned(),

@@ -2,7 +2,7 @@
 //! nexus-slab with this crate, change one line of its `Cargo.toml`:
 //!
 //! ```toml
-//! nexus-slab = { package = "slabyard-nexus-slab-2", path = "../slabyard/rust/nexus-slab-2" }
+//! nexus-slab = { package = "slabyard-nexus-slab-2", path = "../slabyard/rust/earlier/nexus-slab-2" }
 //! ```
 //!
 //! The names, types and features are those of nexus-slab 2.4.0. `docs/compat.md` lists the

@@ -2,7 +2,7 @@
 //! itself as measured here, Slabyard by the system's own API, and the C library.
 //!
 //! * `documents`: the rows, and the claimed figures;
-//! * `originals`: the programs in C of `kernels/seeds`, and the systems' own folders;
+//! * `originals`: the programs in C of the folder `programs`, and the systems' own folders;
 //! * `run`: measures a row once, in a process of its own;
 //! * `table`: the figures as tables;
 //! * here: all rows in turn.
@@ -12,16 +12,16 @@
 //! folders are given.
 
 pub mod documents;
-pub mod originals;
-pub mod run;
-pub mod table;
+mod originals;
+mod run;
+mod table;
 
-use crate::figure::{self, Figure};
-use crate::machine;
-use crate::part::{self, Common, Report};
 use documents::{Document, Row, ALL};
 use originals::Original;
 use run::{Contender, Samples};
+use slabyard_bench::figure::{Figure, Found};
+use slabyard_bench::machine;
+use slabyard_bench::part::{self, Common, Report};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use table::Line;
@@ -189,17 +189,18 @@ pub fn bench(options: &Options) -> Result<(), String> {
         tasks.push(Task::new(document, row, &originals));
     }
     let start = Instant::now();
-    let mut failures = Vec::new();
+    let mut all = Found::default();
     for round in 0..options.rounds() {
         eprintln!("round {} after {}", round + 1, machine::elapsed(start));
         for task in &mut tasks {
-            failures.extend(task.measure_all(options.samples(), round));
+            let failures = task.measure_all(options.samples(), round);
+            all.failures.extend(failures);
         }
     }
     let lines: Vec<Line> = tasks.iter().flat_map(Task::lines).collect();
     report.add(&table::tables(&lines, machine::processors().len()));
     report.add(&table::noise(&lines));
-    report.add_failures(&failures);
-    let files = [("csv", figure::csv(&figures(&lines)))];
-    report.finish(("seeds", &options.common), &files, failures.len())
+    report.add_failures(&all);
+    all.figures = figures(&lines);
+    report.finish(("seeds", &options.common), &all, &[])
 }
