@@ -334,7 +334,7 @@ static void each_check_has_its_flag(void **state) {
 }
 
 static void each_word_has_its_writer(void **state) {
-    needs(SY_OS_GUARDS | SY_OS_STACKS | SY_OS_ACCESSES);
+    needs(SY_OS_GUARDS | SY_OS_STACKS | SY_OS_ACCESSES | SY_OS_HUGE_PAGES | SY_OS_COPIES);
     (void)state;
     set("redzone=32,quarantine=7,audit=5,guard=1/77,guard-slots=9,stack-depth=3,unwind=tables,"
         "leaks=all,tools=malloc,colour=never,symbols=no,explain,on-fault=continue,huge=8M");
