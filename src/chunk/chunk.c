@@ -418,22 +418,12 @@ static bool resize(sy_slab *run, size_t bytes) {
 
 bool sy_run_resize(sy_slab *run, size_t bytes) {
     size_t had = run->bytes;
-    if (bytes < had) end_watch(run);
+    if (sy_round_up(bytes, SY_UNIT_BYTES) < had) end_watch(run);
     lock_from(run, sy_round_up(bytes, SY_UNIT_BYTES), false);
     if (!resize(run, bytes)) return lock_from(run, 0, true) && false;
     if (lock_from(run, had, true)) return true;
     resize(run, had);
     return false;
-}
-
-/* Between large spans the memory moves along, so only the part behind it can get other memory. */
-bool sy_run_move(const sy_slab *from, sy_slab *to, size_t bytes) {
-    size_t moves = is_large(from) && is_large(to) ? sy_round_up(bytes, SY_UNIT_BYTES) : 0;
-    if (is_large(to) && !sy_large_fill(to, moves)) return false;
-    end_watch(from);
-    if (moves) return sy_large_move(from, to, moves);
-    memcpy((void *)to->start, (void *)from->start, bytes);
-    return true;
 }
 
 int sy_run_populate(const sy_slab *run) {
@@ -641,11 +631,11 @@ static size_t trim_units(sy_chunk *chunk, uint64_t claimed) {
     return sy_count_bits(done) * (size_t)SY_UNIT_BYTES;
 }
 
-/* ---- memory of free units for large spans ---- */
+/* ---- memory of free units for new runs ---- */
 
-/* The longest run of dirty units, in whole pieces of `piece` units and at most `most` units, in the
- * first chunks with the most free units in a row. *unit: where it begins. NULL: there is none. The
- * caller holds the lock. */
+/* The longest run of dirty units, in whole pieces of `piece` units and at most *units, in the first
+ * chunks with the most free units in a row; sets *units to its length and *unit to where it begins.
+ * NULL: there is none. The caller holds the lock. */
 static sy_chunk *find_dirty_pieces(const sy_memory *memory, unsigned piece, unsigned *units,
                                    unsigned *unit) {
     SY_HOLDS(&memory->lock);
@@ -653,13 +643,12 @@ static sy_chunk *find_dirty_pieces(const sy_memory *memory, unsigned piece, unsi
     for (unsigned longest = SY_RUN_UNITS_MAX; longest >= piece; longest--)
         for (sy_chunk *at = memory->with[longest]; at; at = at->next) {
             if (tries-- == 0) return NULL;
-            unsigned run = sy_longest_run(at->dirty) / piece * piece;
-            for (unsigned length = run < *units ? run : *units; length; length -= piece) {
-                *unit = sy_find_run(at->dirty, length, 1);
-                if (*unit == 64) continue;
-                *units = length;
-                return at;
-            }
+            unsigned run = sy_longest_run(at->dirty);
+            unsigned length = (run < *units ? run : *units) / piece * piece;
+            if (!length) continue;
+            *unit = sy_find_run(at->dirty, length, 1);
+            *units = length;
+            return at;
         }
     return NULL;
 }
@@ -681,8 +670,10 @@ static bool keep_chunk(sy_memory *memory) {
     unsigned units;
     int error = errno;
     sy_slab *span = sy_descriptor_take();
-    errno = error;
-    if (!span) return false;
+    if (!span) {
+        errno = error;
+        return false;
+    }
     sy_lock_acquire(&memory->lock);
     sy_chunk *chunk = find_unused(memory, &units);
     if (chunk) unlink_chunk(chunk);
@@ -694,11 +685,18 @@ static bool keep_chunk(sy_memory *memory) {
     } else {
         sy_descriptor_give(span);
     }
+    errno = error;
     return chunk != NULL;
 }
 
-/* Until so many bytes are kept for large spans. */
+/* Until so many bytes are kept for large spans, if these will probably be written. */
 static void keep_chunks(sy_memory *memory, size_t bytes) {
+    unsigned units;
+    if (!memory->systems || !sy_large_piece(memory)) return;
+    sy_lock_acquire(&memory->lock);
+    bool any = find_unused(memory, &units) != NULL;
+    sy_lock_release(&memory->lock);
+    if (!any || !sy_gauge_look(memory, NULL)) return;
     while (atomic_load_explicit(&memory->kept_bytes, memory_order_relaxed) < bytes &&
            keep_chunk(memory)) {}
 }
@@ -710,8 +708,11 @@ static bool lend_units(sy_memory *memory, const sy_slab *run, size_t least, size
                        size_t *clean) {
     const size_t piece = sy_large_piece(memory);
     bool lost = false, more = piece != 0;
-    while (more && !lost && *fresh >= least + piece) {
-        const size_t end = sy_round_down(*fresh, piece), wanted = end - least;
+    while (more && !lost) {
+        /* Pieces lie at multiples of their length, so that a chunk has few mappings in the end. */
+        const uintptr_t edge = sy_round_down(run->start + *fresh, piece);
+        if (edge < run->start + least + piece) break;
+        const size_t end = edge - run->start, wanted = end - least;
         unsigned unit,
             units = wanted < SY_CHUNK_BYTES ? (unsigned)(wanted >> SY_UNIT_SHIFT) : SY_CHUNK_UNITS;
         sy_lock_acquire(&memory->lock);
@@ -730,6 +731,8 @@ static bool lend_units(sy_memory *memory, const sy_slab *run, size_t least, size
         if (moved || lost) *fresh = end - bytes + (lost ? moved : 0);
         *clean -= moved;
         more = moved == bytes;
+        if (lost && end < run->bytes) /* is still there, and is not used any more */
+            (void)sy_os_discard((char *)run->start + end, run->bytes - end);
     }
     return !lost;
 }
@@ -753,12 +756,14 @@ static void note_pieces(sy_slab *run, size_t fresh, bool lost) {
     sy_lock_release(&chunk->memory->lock);
 }
 
-/* For a new run that the program will write, of which *clean bytes hold no memory: if it `fills`
- * its runs, this one gets memory of free units; what is left without is watched. False: addresses
- * were lost. Then the run is not to be used: a large span was given back, other units are never
- * free again. */
-static bool fill(sy_memory *memory, sy_slab *run, bool fills, size_t *clean) {
+/* For a new run that the program will write before it reads, of which *clean bytes hold no memory:
+ * if it wrote the run watched last, this one gets memory of free units; what is left is watched.
+ * False: addresses were lost. Then the run is not to be used: a large span was given back, other
+ * units are never free again. */
+static bool fill(sy_memory *memory, sy_slab *run, size_t *clean) {
     size_t least, had = fresh_bytes(run, *clean, &least), fresh = had;
+    if (had < SY_GAUGE_BYTES || !sy_large_piece(memory)) return true;
+    bool fills = sy_gauge_look(memory, NULL);
     bool sound = !fills || lend_units(memory, run, least, &fresh, clean);
     if (fresh < had) note_pieces(run, fresh, !sound);
     if (!sound && is_large(run)) sy_large_give(run);
@@ -974,18 +979,16 @@ sy_slab *sy_run_take(sy_memory *memory, size_t bytes, size_t align, size_t room,
     const size_t units = sy_divide_up(bytes, SY_UNIT_BYTES), whole = units * SY_UNIT_BYTES;
     const size_t align_units = align > SY_UNIT_BYTES ? align / SY_UNIT_BYTES : 1;
     const bool large = units + align_units - 1 > SY_RUN_UNITS_MAX;
-    const bool writes =
-        !clean && memory->systems && whole >= SY_GAUGE_BYTES && sy_large_piece(memory) != 0;
-    const bool fills = writes && sy_gauge_look(memory, NULL);
-    const bool grows = large && room > whole; /* then sy_run_move fills it */
-    if (large && fills) keep_chunks(memory, whole);
+    const bool grows = large && room > whole; /* then it is filled by sy_run_move */
+    const bool writes = !clean && !grows && whole >= SY_GAUGE_BYTES && memory->systems;
+    if (large && writes) keep_chunks(memory, whole);
     for (;;) {
         size_t fresh = 0;
         sy_slab *run =
             large ? sy_large_take(memory, whole, align, room < most ? room : most, &fresh)
                   : take_units_of_any(memory, (unsigned)units, (unsigned)align_units, &fresh);
         int error = errno;
-        if (run && fresh && writes && !grows && !fill(memory, run, fills, &fresh)) continue;
+        if (run && fresh && writes && !fill(memory, run, &fresh)) continue;
         if (run && !lock_from(run, 0, true)) {
             sy_run_give(run);
             errno = ENOMEM;
@@ -1002,6 +1005,17 @@ sy_slab *sy_run_take(sy_memory *memory, size_t bytes, size_t align, size_t room,
             return NULL;
         }
     }
+}
+
+/* Between large spans the memory moves along, so only the part behind it can get other memory. */
+bool sy_run_move(const sy_slab *from, sy_slab *to, size_t bytes) {
+    size_t moves = is_large(from) && is_large(to) ? sy_round_up(bytes, SY_UNIT_BYTES) : 0;
+    if (is_large(to)) keep_chunks(sy_large_memory(to), to->bytes - moves);
+    if (is_large(to) && !sy_large_fill(to, moves)) return false;
+    end_watch(from);
+    if (moves) return sy_large_move(from, to, moves);
+    memcpy((void *)to->start, (void *)from->start, bytes);
+    return true;
 }
 
 /* ---- walking and counting ---- */

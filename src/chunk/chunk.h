@@ -117,8 +117,7 @@ typedef struct sy_chunk {
     struct sy_chunk *next, *previous; /* list of chunks with the same `longest` */
     uint32_t longest;                 /* length of its longest free run, in units */
     bool punched;                     /* part of it was discarded, so it gets no huge pages */
-    bool pieces;                      /* it was a large span with moved memory, so it may be several
-                                       * mappings */
+    bool pieces;                      /* memory was moved to it, so it may be several mappings */
     struct sy_chunk *all_next, *all_previous; /* list of all chunks of the memory */
     uint64_t trim;                            /* number of the last trim that is done with it */
     sy_memory *memory;

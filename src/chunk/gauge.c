@@ -10,7 +10,6 @@ enum {
      * the span, four samples of the smallest gauge, may lie beyond the object. */
     PAGES = 16,
     WRITTEN = 10,
-    STEP = 5, /* odd, so that 16 parts have 16 places, if there are as many */
 };
 
 /* Looks at a word in each quarter of a page that was never written before: a program may write some
@@ -22,12 +21,15 @@ static bool page_is_written(const char *start) {
     return false;
 }
 
+static uint32_t mix(uint32_t number) { return number * UINT32_C(2654435769) >> 16; }
+
+/* Looks at a place in each part that depends on no distance: a program may write each 16th page. It
+ * ends when no other page can change the answer. */
 static bool gauge_is_written(uintptr_t gauge, size_t bytes) {
-    unsigned written = 0;
+    size_t written = 0;
     const size_t part = bytes / PAGES, page = sy_os_page_size();
-    for (size_t i = 0; i < PAGES; i++) {
-        /* at another place in each part: a program may write each 16th page */
-        const size_t at = part > page ? i * STEP % (part / page) * page : 0;
+    for (uint32_t i = 0; i < PAGES && written < WRITTEN && written + PAGES - i >= WRITTEN; i++) {
+        const size_t at = part > page ? mix(i) % (part / page) * page : 0;
         written += page_is_written((char *)gauge + part * i + at);
     }
     return written >= WRITTEN;

@@ -2,12 +2,13 @@
  * large.c: takes, resizes and gives back spans that are too long for a chunk, and releases those
  * that are kept for reuse.
  *
- * A freed span is kept, with its memory, until a trim. A new span gets its memory in one of three
+ * A freed span is kept, with its memory, until a trim. A new span gets its memory in one of four
  * ways, the cheapest first:
  *
  *     take_kept      a kept span of about the size, as it is: no system call
  *     fill_new       a new segment, and the memory of kept spans moved to its end. A move changes
  *                    page tables only; it takes about a thousandth of the time of the page faults
+ *     (chunk.c)      memory of free units, moved to its end
  *     (the system)   a new segment, and page faults as it is used; or huge pages ahead of use, if
  *                    the program writes its spans densely
  *
@@ -28,8 +29,8 @@
 #include "os/os.h"
 
 enum {
-    /* At most 32 spans are kept, of at most 64 MiB, or of an eighth of the bytes in use if that is
-     * more. */
+    /* When a span is given back, at most 32 stay kept, of at most 64 MiB, or of an eighth of the
+     * bytes in use if that is more. */
     KEPT_MAX = 32,
     KEPT_BYTES = 64 << 20,
     KEPT_PART = 8,
@@ -37,7 +38,7 @@ enum {
     SPARE_PART = 8, /* a kept span that is at most an eighth too long is used whole */
 
     /* Memory moves in pieces of 256 KiB times a power of two, chosen so that 8,192 pieces are at
-     * least as long as all spans in use. Each piece can be a separate mapping, and Linux allows a
+     * least as long as all that is in use. Each piece can be a separate mapping, and Linux allows a
      * process 65,530 mappings. */
     PIECE_BYTES = 256 << 10,
     PIECES_MAX = 8192,
@@ -174,8 +175,9 @@ static sy_slab *take_source(sy_memory *memory, size_t wanted, size_t least) {
 static size_t piece_bytes(sy_memory *memory, size_t *kept) {
     *kept = 0;
     if (!memory->systems || !sy_os_can_move()) return 0;
+    size_t units = atomic_load_explicit(&memory->units_used, memory_order_relaxed);
     sy_lock_acquire(&memory->large_lock);
-    size_t used = memory->used_bytes, piece = PIECE_BYTES;
+    size_t used = memory->used_bytes + units * SY_UNIT_BYTES, piece = PIECE_BYTES;
     *kept = memory->kept_bytes;
     sy_lock_release(&memory->large_lock);
     while (used / piece > PIECES_MAX) piece *= 2;

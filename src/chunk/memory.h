@@ -56,7 +56,7 @@ struct sy_memory {
                                 * above */
 
     sy_lock large_lock;   /* guards the fields below */
-    struct sy_slab *kept; /* large spans that were freed, for reuse; linked by next */
+    struct sy_slab *kept; /* large spans that were freed, and chunks; linked by next */
     size_t kept_count, used_count, used_bytes;
     _Atomic size_t kept_bytes;             /* read without the lock, to see whether any are kept */
     const struct sy_slab *_Atomic watched; /* the span that is watched (gauge.h); NULL: none */

@@ -173,13 +173,19 @@ SY_STEP bool fill_loaded(sy_slot_rule rule, sy_client *client, sy_thread *thread
     return true;
 }
 
-/* The loaded magazine may have items now: sy_slot_ready may call functions of the program. */
+/* The thread's magazines may have items now: sy_slot_owner brings them back to a thread that was
+ * parked, and sy_slot_ready may call functions of the program. */
+SY_STEP bool has_items(sy_slot_rule rule, sy_slot *slot) {
+    if (slot->top == slot->loaded->items) return exchange_for_full(rule, slot);
+    if (slot->top == slot->base) next_window(slot);
+    return true;
+}
+
 SY_STEP bool alloc_rest(sy_slot_rule rule, sy_client *client, uintptr_t *item) {
     sy_thread *thread = sy_slot_owner(client);
     SY_INSIDE(thread);
     sy_slot *slot = sy_slot_ready(client, thread);
-    if (SY_LIKELY(slot &&
-                  (slot->top > slot->loaded->items || fill_loaded(rule, client, thread, slot)))) {
+    if (SY_LIKELY(slot && (has_items(rule, slot) || fill_loaded(rule, client, thread, slot)))) {
         *item = sy_slot_pop(rule, slot);
         return true;
     }

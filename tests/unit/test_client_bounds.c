@@ -67,6 +67,31 @@ static void anothers_magazine_is_fetched_in_windows(void **state) {
     close_bank(bank);
 }
 
+/* A thread that is parked in the middle of a window goes on there. */
+static void a_parked_thread_goes_on_in_its_window(void **state) {
+    (void)state;
+    sy_client_config config = PLAIN;
+    config.prefetches = true;
+    if (sy_depot_shard_count == 1) skip();
+    struct bank *bank = open_bank(&the_bank, 2000, config);
+    sy_fake_set_cpu(0);
+    for (int i = 0; i < 2000; i++) get_new(bank);
+    for (uintptr_t i = 0; i < 2000; i++) put_held(bank, i);
+    sy_fake_set_cpu(1);
+    const sy_slot *slot = sy_thread_slot(sy_thread_self(), bank->client.number);
+    size_t windows = 0;
+    for (int i = 0; i < 1500; i++) {
+        if (i % 130 > 100) sy_thread_idle();
+        get_new(bank);
+        assert_true(slot->top >= slot->base && slot->base >= slot->loaded->items);
+        windows += slot->base > slot->loaded->items;
+    }
+    assert_true(windows > 0);
+    put_all_and_end(bank);
+    sy_fake_reset();
+    close_bank(bank);
+}
+
 /* A larger reserve is refused: the outbox does not count for it. */
 static void one_magazine_is_reserved_of_what_is_one_way(void **state) {
     (void)state;
@@ -173,6 +198,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_others_take_is_turned_round),
         cmocka_unit_test(anothers_magazine_is_fetched_in_windows),
+        cmocka_unit_test(a_parked_thread_goes_on_in_its_window),
         cmocka_unit_test(one_magazine_is_reserved_of_what_is_one_way),
         cmocka_unit_test(a_thread_has_so_much_loaded_at_most),
         cmocka_unit_test(large_items_wait_where_there_is_much_memory),

@@ -57,10 +57,10 @@ static int map_over(void *start, size_t bytes, int access) {
     const int here = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
     int saved = errno;
     if (mmap(start, bytes, access, here, -1, 0) == start) return 0;
-    if (mmap(start, bytes, PROT_NONE, here, -1, 0) != start)
+    if (mmap(start, bytes, PROT_NONE, here, -1, 0) != start || mprotect(start, bytes, access) != 0)
         sy_os_abort("slabyard: the system cannot map memory again\n");
     errno = saved;
-    return access == PROT_NONE ? 0 : mprotect(start, bytes, access);
+    return 0;
 }
 
 int sy_os_discard(void *start, size_t bytes) {
