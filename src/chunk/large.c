@@ -340,9 +340,8 @@ bool sy_large_lend(sy_memory *memory, size_t least, uintptr_t *start, size_t *by
 /* ---- huge pages ahead of use ----
  *
  * They hold memory before the program writes, so they pay only if it writes the whole span
- * (gauge.h).
- * Then the last part of a span's fresh bytes, its gauge, has small pages. While the gauge is not
- * written, no other span gets huge pages. So at most one span has some that are not needed.
+ * (gauge.h). Then the last part of its fresh bytes, its gauge, has small pages. While the gauge
+ * is not written, no other span gets huge pages. So at most one span has some that are not needed.
  */
 
 /* The most bytes of a new span that may be backed with huge pages now. 0: none. */
