@@ -665,24 +665,24 @@ static sy_chunk *find_unused(const sy_memory *memory, unsigned *units) {
     return NULL;
 }
 
-/* Makes a kept large span of a chunk without runs. False: there is none, or no memory. */
+/* Makes a kept large span of a chunk without runs. What holds no memory between its units counts as
+ * held, since it will be used. False: there is none, or no memory. errno is kept. */
 static bool keep_chunk(sy_memory *memory) {
     unsigned units;
     int error = errno;
+    sy_chunk *chunk = NULL;
     sy_slab *span = sy_descriptor_take();
-    if (!span) {
-        errno = error;
-        return false;
+    if (span) {
+        sy_lock_acquire(&memory->lock);
+        chunk = find_unused(memory, &units);
+        if (chunk) unlink_chunk(chunk);
+        sy_lock_release(&memory->lock);
     }
-    sy_lock_acquire(&memory->lock);
-    sy_chunk *chunk = find_unused(memory, &units);
-    if (chunk) unlink_chunk(chunk);
-    sy_lock_release(&memory->lock);
-    if (chunk) { /* what holds no memory between its units counts as held: it will be used */
+    if (chunk) {
         sy_pressure_note((units - sy_count_bits(chunk->dirty)) * (size_t)SY_UNIT_BYTES);
         sy_large_keep(memory, span, chunk->start, (size_t)units * SY_UNIT_BYTES, chunk->pieces);
         sy_header_give(chunk);
-    } else {
+    } else if (span) {
         sy_descriptor_give(span);
     }
     errno = error;
@@ -701,38 +701,47 @@ static void keep_chunks(sy_memory *memory, size_t bytes) {
            keep_chunk(memory)) {}
 }
 
+/* Moves the memory of one run of free dirty units to a place of at most `wanted` bytes that ends at
+ * `end`, in whole pieces. *bytes: the length of the run, 0 if none is found; returns how many have
+ * moved. *lost: see sy_os_move. */
+static size_t lend_run(sy_memory *memory, uintptr_t end, size_t wanted, size_t piece, size_t *bytes,
+                       bool *lost) {
+    unsigned unit, units = SY_CHUNK_UNITS;
+    if (wanted < SY_CHUNK_BYTES) units = (unsigned)(wanted >> SY_UNIT_SHIFT);
+    *bytes = 0;
+    sy_lock_acquire(&memory->lock);
+    sy_chunk *chunk = find_dirty_pieces(memory, (unsigned)(piece >> SY_UNIT_SHIFT), &units, &unit);
+    if (!chunk) {
+        sy_lock_release(&memory->lock);
+        return 0;
+    }
+    const uint64_t claimed = units_mask(unit, units), aged = set_aside(chunk, claimed);
+    *bytes = (size_t)units * SY_UNIT_BYTES;
+    char *from = (char *)chunk->start + (size_t)unit * SY_UNIT_BYTES;
+    const size_t moved = sy_os_move(from, (char *)(end - *bytes), *bytes, lost);
+    const uint64_t done = units_mask(unit, (unsigned)(moved >> SY_UNIT_SHIFT));
+    end_aside(chunk, claimed, done, aged & ~done); /* a new use of these is not too early */
+    return moved;
+}
+
 /* Moves the memory of free dirty units to a run of which *clean bytes hold none, the first *fresh
  * among them: to the end of these, until at most `least` of them are left, or no such units are
  * found. False: behind the first *fresh bytes, addresses of the run were lost. */
 static bool lend_units(sy_memory *memory, const sy_slab *run, size_t least, size_t *fresh,
                        size_t *clean) {
     const size_t piece = sy_large_piece(memory);
-    bool lost = false, more = piece != 0;
-    while (more && !lost) {
+    size_t moved = 1, bytes = 1;
+    bool lost = false;
+    while (piece && bytes && moved == bytes) {
         /* Pieces lie at multiples of their length, so that a chunk has few mappings in the end. */
-        const uintptr_t edge = sy_round_down(run->start + *fresh, piece);
-        if (edge < run->start + least + piece) break;
-        const size_t end = edge - run->start, wanted = end - least;
-        unsigned unit,
-            units = wanted < SY_CHUNK_BYTES ? (unsigned)(wanted >> SY_UNIT_SHIFT) : SY_CHUNK_UNITS;
-        sy_lock_acquire(&memory->lock);
-        sy_chunk *chunk =
-            find_dirty_pieces(memory, (unsigned)(piece >> SY_UNIT_SHIFT), &units, &unit);
-        if (!chunk) {
-            sy_lock_release(&memory->lock);
-            break;
-        }
-        const uint64_t claimed = units_mask(unit, units), aged = set_aside(chunk, claimed);
-        const size_t bytes = (size_t)units * SY_UNIT_BYTES;
-        char *from = (char *)chunk->start + (size_t)unit * SY_UNIT_BYTES;
-        const size_t moved = sy_os_move(from, (char *)run->start + end - bytes, bytes, &lost);
-        const uint64_t done = units_mask(unit, (unsigned)(moved >> SY_UNIT_SHIFT));
-        end_aside(chunk, claimed, done, aged & ~done); /* a new use of these is not too early */
-        if (moved || lost) *fresh = end - bytes + (lost ? moved : 0);
+        const uintptr_t end = sy_round_down(run->start + *fresh, piece);
+        if (end < run->start + least + piece) break;
+        moved = lend_run(memory, end, end - run->start - least, piece, &bytes, &lost);
         *clean -= moved;
-        more = moved == bytes;
-        if (lost && end < run->bytes) /* is still there, and is not used any more */
-            (void)sy_os_discard((char *)run->start + end, run->bytes - end);
+        if (moved || lost) *fresh = end - run->start - bytes + (lost ? moved : 0);
+        const size_t behind =
+            run->start + run->bytes - end; /* still there, and not used any more */
+        if (lost && behind) (void)sy_os_discard((char *)end, behind);
     }
     return !lost;
 }

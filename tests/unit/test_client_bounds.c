@@ -41,18 +41,30 @@ static void what_others_take_is_turned_round(void **state) {
     close_bank(bank);
 }
 
-/* A magazine of another processor is used in windows, which are prefetched. */
-static void anothers_magazine_is_fetched_in_windows(void **state) {
-    (void)state;
-    enum { WINDOW = 16 };
+/* Another processor has freed the items that the thread takes from now on, so it uses them in
+ * windows, which are prefetched. */
+static struct bank *open_another_processors_bank(void) {
     sy_client_config config = PLAIN;
     config.prefetches = true;
-    if (sy_depot_shard_count == 1) skip();
     struct bank *bank = open_bank(&the_bank, 2000, config);
     sy_fake_set_cpu(0);
     for (int i = 0; i < 2000; i++) get_new(bank);
     for (uintptr_t i = 0; i < 2000; i++) put_held(bank, i);
     sy_fake_set_cpu(1);
+    return bank;
+}
+
+static void close_another_processors_bank(struct bank *bank) {
+    put_all_and_end(bank);
+    sy_fake_reset();
+    close_bank(bank);
+}
+
+static void anothers_magazine_is_fetched_in_windows(void **state) {
+    (void)state;
+    enum { WINDOW = 16 };
+    if (sy_depot_shard_count == 1) skip();
+    struct bank *bank = open_another_processors_bank();
     const sy_slot *slot = sy_thread_slot(sy_thread_self(), bank->client.number);
     size_t windows = 0;
     for (int i = 0; i < 1000; i++) {
@@ -62,22 +74,14 @@ static void anothers_magazine_is_fetched_in_windows(void **state) {
         windows += ahead && slot->top == slot->base;
     }
     assert_true(windows > 1000 / WINDOW / 2);
-    put_all_and_end(bank);
-    sy_fake_reset();
-    close_bank(bank);
+    close_another_processors_bank(bank);
 }
 
 /* A thread that is parked in the middle of a window goes on there. */
 static void a_parked_thread_goes_on_in_its_window(void **state) {
     (void)state;
-    sy_client_config config = PLAIN;
-    config.prefetches = true;
     if (sy_depot_shard_count == 1) skip();
-    struct bank *bank = open_bank(&the_bank, 2000, config);
-    sy_fake_set_cpu(0);
-    for (int i = 0; i < 2000; i++) get_new(bank);
-    for (uintptr_t i = 0; i < 2000; i++) put_held(bank, i);
-    sy_fake_set_cpu(1);
+    struct bank *bank = open_another_processors_bank();
     const sy_slot *slot = sy_thread_slot(sy_thread_self(), bank->client.number);
     size_t windows = 0;
     for (int i = 0; i < 1500; i++) {
@@ -87,9 +91,7 @@ static void a_parked_thread_goes_on_in_its_window(void **state) {
         windows += slot->base > slot->loaded->items;
     }
     assert_true(windows > 0);
-    put_all_and_end(bank);
-    sy_fake_reset();
-    close_bank(bank);
+    close_another_processors_bank(bank);
 }
 
 /* A larger reserve is refused: the outbox does not count for it. */

@@ -83,6 +83,27 @@ static void what_is_locked_stays_in_memory(void **state) {
     assert_false(has_flag(key, " lo"));
 }
 
+/* A trim gives back the free pages of slabs in use only where the locked rest stays locked. */
+static void a_trim_leaves_locked_memory_locked(void **state) {
+    needs(SY_OS_LOCKS);
+    (void)state;
+    if (is_emulated() || SANITIZED) skip();
+    static void *keys[COUNT];
+    sy_cache *secret = make(SY_LOCKED);
+    for (int i = 0; i < COUNT; i++)
+        if (!(keys[i] = sy_cache_alloc(secret))) skip(); /* no memory may be locked here */
+    for (int i = 1; i < COUNT; i++) sy_cache_free(secret, keys[i]);
+    uint64_t before = sy_fake_calls(SY_FAKE_DISCARD);
+    sy_cache_trim(secret);
+    if (!has_all(SY_OS_LOCKED_RETURNS))
+        assert_int_equal(sy_fake_calls(SY_FAKE_DISCARD), before);
+    else
+        assert_true(sy_fake_calls(SY_FAKE_DISCARD) > before);
+    assert_true(has_flag(keys[0], " lo"));
+    sy_cache_free(secret, keys[0]);
+    assert_int_equal(sy_cache_destroy(secret), 0);
+}
+
 static void what_cannot_be_locked_is_not_allocated(void **state) {
     needs(SY_OS_LOCKS);
     (void)state;
@@ -165,6 +186,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_not_dumped_is_marked_so),
         cmocka_unit_test(what_is_locked_stays_in_memory),
+        cmocka_unit_test(a_trim_leaves_locked_memory_locked),
         cmocka_unit_test(what_cannot_be_locked_is_not_allocated),
         cmocka_unit_test(what_is_freed_is_zeroed),
         cmocka_unit_test(what_is_destroyed_is_zeroed),
