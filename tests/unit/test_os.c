@@ -34,6 +34,7 @@
 #include "os/fake.h"
 #include "os/os.h"
 #include "support/emulated.h"
+#include "support/locked.h"
 #include "support/sanitized.h"
 #include "support/services.h"
 #include "support/small_pages.h"
@@ -187,17 +188,11 @@ static void decommit_makes_one_mapping_of_what_was_moved(void **state) {
     assert_int_equal(sy_os_release(to, PAGES * page), 0);
 }
 
-/* Whether the kernel discards locked pages, as from 5.18 on. */
-static bool discards_locked(void *start) {
-    enum { DONTNEED_LOCKED = 24 };
-    return madvise(start, page, DONTNEED_LOCKED) == 0;
-}
-
 static void discard_works_on_locked_memory(void **state) {
     needs(SY_OS_LOCKS);
     (void)state;
     unsigned char *start = reserve_committed(page);
-    bool locked = mlock(start, page) == 0, can = discards_locked(start);
+    bool locked = mlock(start, page) == 0, can = discards_locked(start, page);
     memset(start, 0xa5, page);
     int discarded = sy_os_discard(start, page);
     unsigned char first = start[0];
