@@ -78,13 +78,13 @@ SY_API void sy_set_decay(uint64_t milliseconds);
 SY_API uint64_t sy_get_decay(void);
 
 /**
- * Bounds the memory that is held, by live objects and free. The bound is what live objects needed
- * at the highest moment of the last one to two seconds, and `percent` per cent of that more, or 4
- * MiB more if that is larger. Free memory beyond the bound goes back to the operating system on
- * the slow path that notices it. Pages that hold a live object cannot go, so where such objects
- * are scattered more may be held. Free objects in magazines of threads count as live. A low bound
- * costs page faults: memory is returned that would have been used again. 0: no bound, the default.
- * A program whose sizes change:
+ * Bounds the memory that Slabyard holds, live and free. The bound is the most that live objects
+ * needed at a moment of the last one to two seconds, plus a reserve: `percent` per cent of it, and
+ * at least 4 MiB. Free memory beyond the bound goes back to the operating system on the slow path
+ * that notices it. Pages that hold a live object cannot go, so where such objects are scattered
+ * more may be held. Free objects in magazines of threads count as live. A low bound costs page
+ * faults: memory is returned that would have been used again. 0: no bound, the default. A program
+ * whose sizes change:
  *
  *     sy_set_slack(25);
  */

@@ -344,9 +344,9 @@ static const row table[OPTIONS] = {
                         "may take."},
                .type = &limit},
     [SLACK] = {.says = {"slack", "PER CENT: 25%, 100%, or off", NULL, "off",
-                        "What is held, live and free, is at most what live objects needed at the "
-                        "highest moment of the last one to two seconds, and this part of it more, "
-                        "or 4 MiB more."},
+                        "Bounds the memory that Slabyard holds: to the most that live objects "
+                        "needed at a moment of the last one to two seconds, plus this part of it, "
+                        "at least 4 MiB."},
                .type = &slack},
     [HUGE_PAGES] = {.says = {"huge", "BYTES, 2M or more, or off", NULL, "128M",
                              "Once this many bytes are in use, caches that grow get huge "

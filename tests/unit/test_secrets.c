@@ -90,8 +90,10 @@ static void a_trim_leaves_locked_memory_locked(void **state) {
     (void)state;
     if (is_emulated() || SANITIZED) skip();
     static void *keys[COUNT];
-    static _Alignas(1 << 16) char page[1 << 16]; /* pages of any size */
-    if (mlock(page, sizeof page) != 0) skip();
+    const size_t bytes = sy_os_page_size();
+    char *page = sy_os_reserve(bytes, bytes, NULL);
+    must(page && sy_os_commit(page, bytes) == 0);
+    if (sy_os_lock(page, bytes, true) != 0) skip();
     sy_cache *secret = make(SY_LOCKED);
     for (int i = 0; i < COUNT; i++)
         if (!(keys[i] = sy_cache_alloc(secret))) skip(); /* no memory may be locked here */
@@ -99,9 +101,10 @@ static void a_trim_leaves_locked_memory_locked(void **state) {
     sy_cache_trim(secret);
     sy_cache_stats stats;
     must(sy_cache_get_stats(secret, &stats) == 0 && stats.slabs > 0);
-    bool returns = has_all(SY_OS_LOCKED_RETURNS) && discards_locked(page, sizeof page);
+    bool returns = has_all(SY_OS_LOCKED_RETURNS) && discards_locked(page, bytes);
     assert_int_equal(stats.discarded > 0, returns);
-    assert_true(has_flag(keys[0], " lo"));
+    if (!SY_PLATFORM_WINDOWS) assert_true(has_flag(keys[0], " lo"));
+    sy_os_release(page, bytes);
     sy_cache_free(secret, keys[0]);
     assert_int_equal(sy_cache_destroy(secret), 0);
 }

@@ -30,8 +30,8 @@ extern "C" {
     /// None: any thread may call it.
     pub fn sy_get_decay() -> u64;
 
-    /// Bounds the memory that is held: what live objects needed at the highest moment of the last
-    /// one to two seconds, and so many per cent more, or 4 MiB more; 0: no bound.
+    /// Bounds the memory that Slabyard holds: to the most that live objects needed at a moment of the
+    /// last one to two seconds, plus so many per cent of it, at least 4 MiB. 0: no bound.
     ///
     /// # Safety
     /// None: any thread may call it.

@@ -89,10 +89,10 @@ pub fn decay() -> Option<Duration> {
     (milliseconds > 0).then(|| Duration::from_millis(milliseconds))
 }
 
-/// Bounds the memory that is held, by live objects and free. The bound is what live objects needed
-/// at the highest moment of the last one to two seconds, and `percent` per cent of that more, or 4
-/// MiB more if that is larger. Pages that hold a live object cannot go, so where such objects are scattered more may be held. A low bound costs page
-/// faults. `Some(0)` is taken for one per cent. `None`: no bound, the default.
+/// Bounds the memory that Slabyard holds, live and free. The bound is the most that live objects
+/// needed at a moment of the last one to two seconds, plus a reserve: `percent` per cent of it, and
+/// at least 4 MiB. Pages that hold a live object cannot go, so where such objects are scattered more
+/// may be held. A low bound costs page faults. `Some(0)` is taken for one per cent. `None`: no bound, the default.
 ///
 /// ```
 /// slabyard::set_slack(Some(50)); // at most 1.5 times what live objects needed lately

@@ -33,7 +33,7 @@ unsigned sy_os_cpu_count(void) { return sy_os_affinity_count(); }
 static size_t least_of(size_t least, int resource) {
     struct rlimit limit;
     bool limited = getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-    return limited && limit.rlim_cur < least ? (size_t)limit.rlim_cur : least;
+    return limited && (uintmax_t)limit.rlim_cur < least ? (size_t)limit.rlim_cur : least;
 }
 
 /* Of address space (where there is such a limit) and of data. */
