@@ -49,7 +49,8 @@ void count_fault(const sy_fault *) { faults++; }
 /* What lies in the library's memory is not given to the C library, and grown memory is zero. */
 void mistakes_are_the_librarys_to_report() {
     sy_fault_handler before = sy_set_fault_handler(count_fault);
-    char *large = static_cast<char *>(std::malloc(300000));
+    char *volatile large =
+        static_cast<char *>(std::malloc(300000)); /* else both are optimised away */
     std::free(large + 64);
     must(faults == 1, "a pointer into a large object is a fault");
     std::free(large);
