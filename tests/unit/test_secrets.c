@@ -84,7 +84,8 @@ static void what_is_locked_stays_in_memory(void **state) {
     assert_false(has_flag(key, " lo"));
 }
 
-/* A trim gives back the free pages of slabs in use only where the locked rest stays locked. */
+/* A trim gives back the free pages of slabs in use only where the locked rest stays locked. A slab
+ * of one page has none. */
 static void a_trim_leaves_locked_memory_locked(void **state) {
     needs(SY_OS_LOCKS);
     (void)state;
@@ -101,7 +102,8 @@ static void a_trim_leaves_locked_memory_locked(void **state) {
     sy_cache_trim(secret);
     sy_cache_stats stats;
     must(sy_cache_get_stats(secret, &stats) == 0 && stats.slabs > 0);
-    bool returns = has_all(SY_OS_LOCKED_RETURNS) && discards_locked(page, bytes);
+    bool returns =
+        stats.slab_bytes > bytes && has_all(SY_OS_LOCKED_RETURNS) && discards_locked(page, bytes);
     assert_int_equal(stats.discarded > 0, returns);
     if (!SY_PLATFORM_WINDOWS) assert_true(has_flag(keys[0], " lo"));
     sy_os_release(page, bytes);
