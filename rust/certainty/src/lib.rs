@@ -102,7 +102,7 @@ pub fn of_ratio(a: &[f64], b: &[f64]) -> Option<Interval> {
 /// machine does changes over minutes. So the variance of a session's mean has a part that more
 /// rounds do not lessen: that of an undisturbed round, divided by this. It was measured with
 /// programs that ran before, during and after sessions (docs/compare.md).
-const SESSION_ROUNDS: f64 = 6.0;
+const SESSION_ROUNDS: f64 = 4.0;
 
 /// The quartiles of a normal distribution are so far apart, in standard deviations.
 const QUARTILES: f64 = 1.349;
