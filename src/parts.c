@@ -1,7 +1,9 @@
 /*
  * parts.c: the list of all parts of the library, for the start and for forks (os/start.h); and what
- * tells the user something (debug/tell.h): reports, or single lines with SY_NO_REPORTS.
+ * tells the user something (debug/tell.h): reports, or single lines with SY_NO_REPORTS. Also what
+ * tools that read the process find of the library (base/shape.h).
  */
+#include "base/shape.h"
 #include "cache/cache.h"
 #include "cache/limit.h"
 #include "cache/mixed.h"
@@ -57,4 +59,29 @@ const size_t sy_part_count = sizeof sy_parts / sizeof *sy_parts;
 const sy_teller *const sy_tell = &sy_tell_lines;
 #else
 const sy_teller *const sy_tell = &sy_reports;
+#endif
+
+static const sy_shape_part *const shape_parts[] = {
+    &sy_stack_shape, &sy_guard_shape, &sy_thread_shape,  &sy_roster_shape, &sy_store_shape,
+    &sy_depot_shape, &sy_vmem_shape,  &sy_map_shape,     &sy_memory_shape, &sy_headers_shape,
+    &sy_side_shape,  &sy_cache_shape, &sy_mixed_shape, &sy_directory_shape,
+};
+
+__attribute__((used)) const sy_shape sy_shape_1 = {
+    .magic = "slabyard shapes",
+    .version = SY_SHAPE_VERSION,
+    .part_count = sizeof shape_parts / sizeof *shape_parts,
+    .parts = shape_parts,
+};
+
+/* A note of the ELF file: it is in memory, strip keeps it, and the program header leads to it. It
+ * has the distance from itself to sy_shape_1. Notes: "ELF-64 Object File Format", PT_NOTE. */
+#if defined(__ELF__)
+__asm__(".pushsection .note.slabyard, \"a\", %note\n"
+        ".balign 4\n"
+        ".4byte 9, 4, 1\n" /* bytes of the name, bytes of the content, type: shapes */
+        ".asciz \"Slabyard\"\n"
+        ".balign 4\n"
+        ".4byte sy_shape_1 - .\n"
+        ".popsection\n");
 #endif

@@ -9,6 +9,7 @@
 
 #include "base/bits.h"
 #include "base/fork.h"
+#include "base/shape.h"
 #include "cache/directory.h"
 #include "cache/epoch.h"
 #include "cache/guarded.h"
@@ -507,3 +508,41 @@ int sy_thread_reserve(sy_cache *cache, size_t count) {
     errno = ENOMEM;
     return -1;
 }
+
+/* ---- for tools that read the process (base/shape.h) ---- */
+
+static const sy_shape_number shape_numbers[] = {
+    SY_SHAPE_FIELD(sy_cache, sy_cache, client),
+    SY_SHAPE_FIELD(sy_cache, sy_cache, name),
+    SY_SHAPE_FIELD(sy_cache, sy_cache, size),
+    SY_SHAPE_FIELD(sy_cache, sy_cache, layout),
+    SY_SHAPE_FIELD(sy_cache, sy_cache, flags),
+    SY_SHAPE_FIELD(sy_cache, sy_cache, class_number),
+    SY_SHAPE_FIELD(sy_cache, sy_cache, memory),
+    SY_SHAPE_FIELD(sy_cache, sy_cache, quota),
+    SY_SHAPE_FIELD(sy_cache, sy_cache, limit),
+    SY_SHAPE_FIELD(sy_cache, sy_cache, retired),
+    SY_SHAPE_FIELD(sy_cache, sy_cache, slab_count),
+    SY_SHAPE_FIELD(sy_cache, sy_cache, slabs),
+    SY_SHAPE_FIELD(sy_cache, sy_cache, out),
+    SY_SHAPE_FIELD(sy_cache, sy_cache, guarded),
+    SY_SHAPE_FIELD(sy_cache, sy_cache, passed),
+    SY_SHAPE_FIELD(sy_cache, sy_cache, limits_hit),
+    SY_SHAPE_FIELD(sy_cache, sy_cache, counts),
+    SY_SHAPE_FIELD(sy_cache, sy_cache, watch),
+    SY_SHAPE_FIELD(sy_layout, sy_layout, slot),
+    SY_SHAPE_FIELD(sy_layout, sy_layout, align),
+    SY_SHAPE_FIELD(sy_layout, sy_layout, slab_bytes),
+    SY_SHAPE_FIELD(sy_layout, sy_layout, lead),
+    SY_SHAPE_FIELD(sy_layout, sy_layout, slots),
+    SY_SHAPE_FIELD(sy_cache_counts, sy_cache_counts, refills),
+    SY_SHAPE_FIELD(sy_cache_counts, sy_cache_counts, flushes),
+    SY_SHAPE_FIELD(sy_cache_counts, sy_cache_counts, slabs_made),
+    SY_SHAPE_FIELD(sy_cache_counts, sy_cache_counts, slabs_released),
+};
+
+static const sy_shape_variable shape_variables[] = {
+    SY_SHAPE_VARIABLE(sy_quota_process, sy_quota_process),
+};
+
+const sy_shape_part sy_cache_shape = SY_SHAPE_PART(shape_numbers, shape_variables);

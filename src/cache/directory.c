@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "base/bits.h"
+#include "base/shape.h"
 #include "os/os.h"
 #include "os/pages.h"
 #include "os/race.h"
@@ -345,3 +346,17 @@ void sy_ordinal_prepare(uint32_t ordinal, unsigned cache_number) {
                      generation << SY_HANDLE_GENERATION | (uint64_t)cache_number << SY_HANDLE_CACHE,
                      __ATOMIC_RELAXED);
 }
+
+/* ---- for tools that read the process (base/shape.h) ---- */
+
+static const sy_shape_number shape_numbers[] = {
+    {"sy_directory_group", GROUP, 0},
+    {"sy_directory_shift_bits", SHIFT_BITS, 0},
+};
+
+static const sy_shape_variable shape_variables[] = {
+    SY_SHAPE_VARIABLE(sy_directory, directory),
+    SY_SHAPE_VARIABLE(sy_directory_limit, limit),
+};
+
+const sy_shape_part sy_directory_shape = SY_SHAPE_PART(shape_numbers, shape_variables);

@@ -9,6 +9,7 @@
 
 #include "base/bits.h"
 #include "base/fork.h"
+#include "base/shape.h"
 #include "cache/kind.h"
 #include "cache/watched.h"
 #include "chunk/pressure.h"
@@ -1161,3 +1162,19 @@ static void recover(void) {
 }
 
 const sy_part sy_mixed_part = {.hold = hold, .drop = drop, .recover = recover};
+
+/* ---- for tools that read the process (base/shape.h) ---- */
+
+static const sy_shape_number shape_numbers[] = {
+    SY_SHAPE_CONSTANT(SY_CLASS_MIXED),
+    SY_SHAPE_CONSTANT(SY_GRAIN_SHIFT),
+    SY_SHAPE_FIELD(sy_grains, sy_grains, begins),
+    SY_SHAPE_FIELD(sy_grains, sy_grains, out),
+    SY_SHAPE_TYPE(sy_grains, sy_grains),
+};
+
+static const sy_shape_variable shape_variables[] = {
+    SY_SHAPE_VARIABLE(sy_mixed, sy_mixed),
+};
+
+const sy_shape_part sy_mixed_shape = SY_SHAPE_PART(shape_numbers, shape_variables);

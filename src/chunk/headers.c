@@ -9,6 +9,7 @@
 
 #include "base/bits.h"
 #include "base/fork.h"
+#include "base/shape.h"
 #include "chunk/chunk.h"
 #include "chunk/pressure.h"
 #include "chunk/side.h"
@@ -105,3 +106,16 @@ void sy_header_each_area(void (*visit)(const void *start, size_t bytes, void *ar
 void sy_headers_lock_for_fork(void) { sy_lock_hold(&lock); }
 
 void sy_headers_unlock_after_fork(void) { sy_lock_drop(&lock); }
+
+/* ---- for tools that read the process (base/shape.h) ---- */
+
+static const sy_shape_number shape_numbers[] = {
+    SY_SHAPE_FIELD(sy_header_area, area, previous),
+    {"sy_header_area.bytes", AREA_BYTES, 0},
+};
+
+static const sy_shape_variable shape_variables[] = {
+    SY_SHAPE_VARIABLE(sy_header_areas, last_area),
+};
+
+const sy_shape_part sy_headers_shape = SY_SHAPE_PART(shape_numbers, shape_variables);

@@ -7,6 +7,7 @@
 
 #include "base/bits.h"
 #include "base/fork.h"
+#include "base/shape.h"
 #include "base/sized.h"
 #include "chunk/address.h"
 #include "chunk/chunk.h"
@@ -309,3 +310,49 @@ const sy_part sy_memory_part = {.start = start_main,
                                 .drop = drop_memories,
                                 .inherit = inherit_memories,
                                 .recover = recover_memories};
+
+/* ---- for tools that read the process (base/shape.h) ---- */
+
+static const sy_shape_number shape_numbers[] = {
+    SY_SHAPE_FIELD(sy_memory, sy_memory, name),
+    SY_SHAPE_FIELD(sy_memory, sy_memory, systems),
+    SY_SHAPE_FIELD(sy_memory, sy_memory, next),
+    SY_SHAPE_FIELD(sy_memory, sy_memory, first),
+    SY_SHAPE_FIELD(sy_memory, sy_memory, kept),
+    SY_SHAPE_FIELD(sy_memory, sy_memory, arena),
+    SY_SHAPE_FIELD(sy_chunk, sy_chunk, free),
+    SY_SHAPE_FIELD(sy_chunk, sy_chunk, dirty),
+    SY_SHAPE_FIELD(sy_chunk, sy_chunk, all_next),
+    SY_SHAPE_FIELD(sy_chunk, sy_chunk, memory),
+    SY_SHAPE_FIELD(sy_chunk, sy_chunk, start),
+    SY_SHAPE_FIELD(sy_chunk, sy_chunk, first_unit),
+    SY_SHAPE_FIELD(sy_chunk, sy_chunk, slabs),
+    SY_SHAPE_TYPE(sy_chunk, sy_chunk),
+    SY_SHAPE_FIELD(sy_slab, sy_slab, first),
+    SY_SHAPE_FIELD(sy_slab, sy_slab, owner),
+    SY_SHAPE_FIELD(sy_slab, sy_slab, free),
+    SY_SHAPE_FIELD(sy_slab, sy_slab, filled),
+    SY_SHAPE_FIELD(sy_slab, sy_slab, ordinal),
+    SY_SHAPE_FIELD(sy_slab, sy_slab, slots),
+    SY_SHAPE_FIELD(sy_slab, sy_slab, free_count),
+    SY_SHAPE_FIELD(sy_slab, sy_slab, watermark),
+    SY_SHAPE_FIELD(sy_slab, sy_slab, bin),
+    SY_SHAPE_FIELD(sy_slab, sy_slab, pieces),
+    SY_SHAPE_FIELD(sy_slab, sy_slab, bytes),
+    SY_SHAPE_FIELD(sy_slab, sy_slab, next),
+    SY_SHAPE_FIELD(sy_slab, sy_slab, holes),
+    SY_SHAPE_FIELD(sy_slab, sy_slab, idle),
+    SY_SHAPE_FIELD(sy_slab, sy_slab, start),
+    SY_SHAPE_FIELD(sy_slab, sy_slab, bits),
+    SY_SHAPE_TYPE(sy_slab, sy_slab),
+    SY_SHAPE_FIELD(sy_slab, sy_slab, large.memory),
+    SY_SHAPE_FIELD(sy_slab, sy_slab, large.reserved),
+    SY_SHAPE_FIELD(sy_slab, sy_slab, large.fresh),
+    SY_SHAPE_CONSTANT(SY_OWNER_IS_CHUNK),
+};
+
+static const sy_shape_variable shape_variables[] = {
+    SY_SHAPE_VARIABLE(sy_memories, memories),
+};
+
+const sy_shape_part sy_memory_shape = SY_SHAPE_PART(shape_numbers, shape_variables);

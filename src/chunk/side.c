@@ -9,6 +9,7 @@
 
 #include "base/bits.h"
 #include "base/fork.h"
+#include "base/shape.h"
 #include "chunk/pressure.h"
 #include "os/lock.h"
 #include "os/pages.h"
@@ -132,3 +133,16 @@ void sy_side_each_area(void (*visit)(const void *start, size_t bytes, void *arg)
 void sy_side_lock_for_fork(void) { sy_lock_hold(&lock); }
 
 void sy_side_unlock_after_fork(void) { sy_lock_drop(&lock); }
+
+/* ---- for tools that read the process (base/shape.h) ---- */
+
+static const sy_shape_number shape_numbers[] = {
+    SY_SHAPE_FIELD(sy_side_area, struct area, previous),
+    SY_SHAPE_FIELD(sy_side_area, struct area, bytes),
+};
+
+static const sy_shape_variable shape_variables[] = {
+    SY_SHAPE_VARIABLE(sy_side_areas, last_area),
+};
+
+const sy_shape_part sy_side_shape = SY_SHAPE_PART(shape_numbers, shape_variables);

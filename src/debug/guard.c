@@ -25,6 +25,7 @@
 
 #include "base/bits.h"
 #include "base/fork.h"
+#include "base/shape.h"
 #include "debug/access.h"
 #include "debug/fault.h"
 #include "debug/interval.h"
@@ -706,3 +707,18 @@ static void recover_guarded(void) {
 
 const sy_part sy_guard_part = {
     .hold = hold_guarded, .drop = drop_guarded, .recover = recover_guarded};
+
+/* ---- for tools that read the process (base/shape.h) ---- */
+
+static const sy_shape_number shape_numbers[] = {
+    SY_SHAPE_TYPE(sy_guarded, sy_guarded),
+};
+
+static const sy_shape_variable shape_variables[] = {
+    SY_SHAPE_VARIABLE(sy_guard_start, sy_guard_start),
+    SY_SHAPE_VARIABLE(sy_guard_bytes, sy_guard_bytes),
+    SY_SHAPE_VARIABLE(sy_guard_slots, slots),
+    SY_SHAPE_VARIABLE(sy_guard_slot_count, slot_count),
+};
+
+const sy_shape_part sy_guard_shape = SY_SHAPE_PART(shape_numbers, shape_variables);

@@ -51,6 +51,7 @@
 
 #include "base/bits.h"
 #include "base/cpu.h"
+#include "base/shape.h"
 #include "debug/options.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -512,3 +513,15 @@ __attribute__((noinline)) uint32_t sy_stack_whole(void) { return take_here(0, SY
 __attribute__((noinline)) uint32_t sy_stack_from(uintptr_t code) {
     return take_here(code, SY_STACK_DEPTH_MAX);
 }
+
+/* ---- for tools that read the process (base/shape.h) ---- */
+
+static const sy_shape_number shape_numbers[] = {
+    {"sy_stack_table.bytes", (uint32_t)(SY_ADDRESS_SPACE(128, 32) << 20), 0},
+};
+
+static const sy_shape_variable shape_variables[] = {
+    SY_SHAPE_VARIABLE(sy_stack_table, stacks),
+};
+
+const sy_shape_part sy_stack_shape = SY_SHAPE_PART(shape_numbers, shape_variables);

@@ -5,6 +5,7 @@
 #include "magazine/depot.h"
 
 #include "base/bits.h"
+#include "base/shape.h"
 #include "os/invariant.h"
 #include "os/os.h"
 #include "os/pages.h"
@@ -93,3 +94,20 @@ uint64_t sy_depot_items(sy_depot_shard *shard) {
         top = atomic_load_explicit(&shard->top, memory_order_acquire);
     }
 }
+
+/* ---- for tools that read the process (base/shape.h) ---- */
+
+static const sy_shape_number shape_numbers[] = {
+    SY_SHAPE_FIELD(sy_depot_shard, sy_depot_shard, top),
+    SY_SHAPE_FIELD(sy_depot_shard, sy_depot_shard, hits),
+    SY_SHAPE_FIELD(sy_depot_shard, sy_depot_shard, misses),
+    SY_SHAPE_TYPE(sy_depot_shard, sy_depot_shard),
+    SY_SHAPE_CONSTANT(SY_DEPOT_TAG_SHIFT),
+};
+
+static const sy_shape_variable shape_variables[] = {
+    SY_SHAPE_VARIABLE(sy_depot_shards, shards),
+    SY_SHAPE_VARIABLE(sy_depot_shard_count, sy_depot_shard_count),
+};
+
+const sy_shape_part sy_depot_shape = SY_SHAPE_PART(shape_numbers, shape_variables);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/fork.h"
+#include "base/shape.h"
 #include "debug/callback.h"
 #include "magazine/budget.h"
 #include "magazine/sleepers.h"
@@ -539,3 +540,21 @@ const sy_part sy_threads_part = {.start = start_magazines,
                                  .hold = sy_threads_hold,
                                  .drop = sy_threads_drop,
                                  .recover = orphan_others};
+
+/* ---- for tools that read the process (base/shape.h) ---- */
+
+static const sy_shape_number shape_numbers[] = {
+    SY_SHAPE_CONSTANT(SY_CLIENTS_MAX),
+    SY_SHAPE_FIELD(sy_client, sy_client, number),
+    SY_SHAPE_FIELD(sy_client, sy_client, moves),
+    SY_SHAPE_FIELD(sy_client, sy_client, config.owner),
+    SY_SHAPE_FIELD(sy_client, sy_client, config.returns),
+    SY_SHAPE_FIELD(sy_move, sy_move, chain),
+    SY_SHAPE_FIELD(sy_move, sy_move, next),
+};
+
+static const sy_shape_variable shape_variables[] = {
+    SY_SHAPE_VARIABLE(sy_clients, clients),
+};
+
+const sy_shape_part sy_roster_shape = SY_SHAPE_PART(shape_numbers, shape_variables);

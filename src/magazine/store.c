@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "base/bits.h"
+#include "base/shape.h"
 #include "os/invariant.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -274,3 +275,24 @@ static void drop_store(void) {
 }
 
 const sy_part sy_store_part = {.hold = hold_store, .drop = drop_store};
+
+/* ---- for tools that read the process (base/shape.h) ---- */
+
+static const sy_shape_number shape_numbers[] = {
+    SY_SHAPE_FIELD(sy_magazine, sy_magazine, next),
+    SY_SHAPE_FIELD(sy_magazine, sy_magazine, count),
+    SY_SHAPE_FIELD(sy_magazine, sy_magazine, items),
+    SY_SHAPE_FIELD(sy_magazine, sy_magazine, chain),
+    SY_SHAPE_TYPE(sy_magazine, sy_magazine),
+    SY_SHAPE_CONSTANT(SY_MAGAZINE_ITEMS),
+    SY_SHAPE_CONSTANT(SY_MAGAZINES_PER_SEGMENT),
+    SY_SHAPE_CONSTANT(SY_MAGAZINE_SEGMENTS),
+    SY_SHAPE_FIELD(sy_magazine_segment, segment, headers),
+    {"sy_magazine_segment.bytes", SEGMENT_BYTES, 0},
+};
+
+static const sy_shape_variable shape_variables[] = {
+    SY_SHAPE_VARIABLE(sy_magazine_segments, sy_magazine_segments),
+};
+
+const sy_shape_part sy_store_shape = SY_SHAPE_PART(shape_numbers, shape_variables);

@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "base/bits.h"
+#include "base/shape.h"
 #include "os/background.h"
 #include "os/lock.h"
 #include "os/os.h"
@@ -237,6 +238,7 @@ static SY_COLD sy_thread *attach(void) {
     if (ended) return NULL;
     sy_thread *thread = take_record();
     if (!thread) return NULL;
+    thread->number = sy_os_thread();
     run(thread);
     if (sy_os_at_thread_exit(end_thread, thread) == 0) return thread;
     stop();
@@ -358,6 +360,7 @@ size_t sy_threads_trim(void) {
 }
 
 void sy_threads_orphan_others(void) {
+    if (sy_thread_own) sy_thread_own->number = sy_os_thread();
     for (sy_thread *thread = all_records; thread; thread = thread->next) {
         if (thread == sy_thread_own || thread == in_hand) continue;
         if (atomic_load(&thread->state) == SY_THREAD_FREE) continue;
@@ -368,3 +371,31 @@ void sy_threads_orphan_others(void) {
         free_records = thread;
     }
 }
+
+/* ---- for tools that read the process (base/shape.h) ---- */
+
+static const sy_shape_number shape_numbers[] = {
+    SY_SHAPE_FIELD(sy_thread, sy_thread, slots),
+    SY_SHAPE_FIELD(sy_thread, sy_thread, next),
+    SY_SHAPE_FIELD(sy_thread, sy_thread, state),
+    SY_SHAPE_FIELD(sy_thread, sy_thread, slots_end),
+    SY_SHAPE_FIELD(sy_thread, sy_thread, number),
+    SY_SHAPE_TYPE(sy_thread, sy_thread),
+    SY_SHAPE_FIELD(sy_slot, sy_slot, loaded),
+    SY_SHAPE_FIELD(sy_slot, sy_slot, previous),
+    SY_SHAPE_FIELD(sy_slot, sy_slot, capacity),
+    SY_SHAPE_FIELD(sy_slot, sy_slot, exchanges),
+    SY_SHAPE_FIELD(sy_slot, sy_slot, top),
+    SY_SHAPE_FIELD(sy_slot, sy_slot, gone),
+    SY_SHAPE_TYPE(sy_slot, sy_slot),
+    {"sy_slots_bytes", SLOTS_BYTES, 0},
+    SY_SHAPE_CONSTANT(SY_THREAD_FREE),
+    SY_SHAPE_CONSTANT(SY_THREAD_RUNNING),
+    SY_SHAPE_CONSTANT(SY_THREAD_PARKED),
+};
+
+static const sy_shape_variable shape_variables[] = {
+    SY_SHAPE_VARIABLE(sy_threads, all_records),
+};
+
+const sy_shape_part sy_thread_shape = SY_SHAPE_PART(shape_numbers, shape_variables);

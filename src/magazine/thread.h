@@ -65,6 +65,7 @@ typedef struct sy_thread {
     _Atomic uint32_t state;        /* changed under the list's lock, but for the owner's steps
                                     * from RUNNING to PARKED and back */
     _Atomic uint32_t slots_end;    /* slots from here on were never used */
+    uint32_t number;               /* sy_os_thread, of the thread that has it, for tools */
     _Atomic uint64_t loaded_bytes; /* item bytes that the capacities of its slots allow; others
                                     * subtract, when they close a client */
     unsigned empties;

@@ -7,6 +7,7 @@
 
 #include "base/bits.h"
 #include "base/fork.h"
+#include "base/shape.h"
 #include "debug/callback.h"
 #include "debug/fault.h"
 #include "os/os.h"
@@ -458,3 +459,26 @@ static void inherit_arenas(void) {
 
 const sy_part sy_arenas_part = {
     .hold = hold_arenas, .drop = drop_arenas, .inherit = inherit_arenas};
+
+/* ---- for tools that read the process (base/shape.h) ---- */
+
+static const sy_shape_number shape_numbers[] = {
+    SY_SHAPE_FIELD(sy_vmem, sy_vmem, name),
+    SY_SHAPE_FIELD(sy_vmem, sy_vmem, next),
+    SY_SHAPE_FIELD(sy_vmem, sy_vmem, first),
+    SY_SHAPE_FIELD(sy_vmem, sy_vmem, blocks),
+    SY_SHAPE_FIELD(sy_vmem, sy_vmem, part),
+    SY_SHAPE_TYPE(sy_vmem, sy_vmem),
+    SY_SHAPE_FIELD(sy_boundary, sy_boundary, next),
+    SY_SHAPE_FIELD(sy_boundary, sy_boundary, block),
+    SY_SHAPE_FIELD(sy_tag_block, sy_tag_block, next),
+    SY_SHAPE_FIELD(sy_tag_block, sy_tag_block, bytes),
+    SY_SHAPE_CONSTANT(SY_TABLE_PARTS),
+    SY_SHAPE_CONSTANT(SY_BUCKETS),
+};
+
+static const sy_shape_variable shape_variables[] = {
+    SY_SHAPE_VARIABLE(sy_arenas, arenas),
+};
+
+const sy_shape_part sy_vmem_shape = SY_SHAPE_PART(shape_numbers, shape_variables);

@@ -3,6 +3,7 @@
 
 use crate::allocators;
 use crate::faults::{self, Faults, Stopped};
+use crate::inspect;
 use crate::lifetimes;
 use crate::machine::{self, Machine};
 use crate::plan::{merge, Plan, ProcessPlan};
@@ -30,7 +31,8 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Measures what your program's allocations cost on each allocator, and runs programs on Slabyard
+/// Measures what your program's allocations cost on each allocator, runs programs on Slabyard, and
+/// shows where the memory of running programs is
 #[derive(Parser)]
 #[command(name = "slabyard", version, max_term_width = 100, after_help = EXAMPLES)]
 struct Cli {
@@ -50,6 +52,7 @@ Examples:
   slabyard run -- ./server                                     with Slabyard as its malloc
   slabyard compare --replay -- ./once                          record one run, and replay it
   slabyard compare --run -- ./prog                             only run it, on each allocator
+  slabyard account 4711                                        where the memory of a process is
 
 Exit status: 0, or 1 for an error, 2 for a wrong command line, 3 when an allocator failed the
 replay. `record` and `run` exit as the program did, or with 125 when they could not start it.
@@ -71,6 +74,8 @@ enum Ask {
     Faults(FaultsArgs),
     /// Run a program with Slabyard as its malloc
     Run(RunArgs),
+    #[command(flatten)]
+    Inspect(inspect::commands::Ask),
     #[command(hide = true)]
     Worker(WorkerArgs),
 }
@@ -400,6 +405,7 @@ pub fn main() -> ExitCode {
         Ask::Compare(args) if args.run => compare_runs(*args),
         Ask::Compare(args) => compare(&args),
         Ask::Info(args) => show_info(&args),
+        Ask::Inspect(ask) => inspect::commands::run(&ask),
         Ask::Worker(args) => worker::main(&args.folder, &args.allocator, args.pass).map(|()| 0),
     };
     match answer {

@@ -8,7 +8,7 @@
 //! other commands: [`faults`] lets a program's allocations fail, [`real`] runs the program itself on
 //! each allocator, and [`preload`] loads a malloc into an unchanged program, which [`program`] runs.
 //! [`service`] ends programs that do not end by themselves, and loads servers before.
-//! [`caveat`] is a reason why figures of either may mislead.
+//! [`inspect`] looks into running processes. [`caveat`] is a reason why figures of either may mislead.
 
 mod allocators;
 mod caveat;
@@ -16,6 +16,7 @@ mod cli;
 mod faults;
 #[cfg(any(test, feature = "fuzz"))]
 mod fuzz;
+mod inspect;
 mod lifetimes;
 mod machine;
 mod plan;

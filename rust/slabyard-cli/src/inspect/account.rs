@@ -1,0 +1,499 @@
+//! The account of a process: each resident page is counted once, under what it is for.
+
+use super::heap::{self, Heap, Holder, Kind, Own};
+use super::image::{Image, Mapping, Weight};
+use super::segments::{self, Segment, State};
+use super::shape;
+use anyhow::{bail, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+/// What resident memory is for. The order is that of the account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    Live,
+    Large,
+    Guarded,
+    Rounding,
+    ThreadMagazines,
+    DepotMagazines,
+    FreeInSlabs,
+    NeverUsed,
+    Tails,
+    FreeUnits,
+    KeptSpans,
+    Changing,
+    Headers,
+    Records,
+    Magazines,
+    Handles,
+    Arenas,
+    Traces,
+    GuardRecords,
+    Library,
+    Files,
+    Brk,
+    Stacks,
+    Shared,
+    Anonymous,
+}
+
+impl What {
+    /// Whether it is memory that Slabyard manages or uses itself.
+    pub fn is_slabyard(self) -> bool {
+        self <= What::Library
+    }
+
+    /// Whether the program could have it: free memory that is resident.
+    pub fn is_free(self) -> bool {
+        use What::*;
+        matches!(
+            self,
+            ThreadMagazines | DepotMagazines | FreeInSlabs | NeverUsed | FreeUnits | KeptSpans
+        )
+    }
+
+    /// Its name in JSON and OpenMetrics.
+    pub fn key(self) -> String {
+        serde_json::to_value(self)
+            .ok()
+            .and_then(|value| Some(value.as_str()?.to_string()))
+            .unwrap_or_default()
+    }
+
+    pub fn words(self) -> &'static str {
+        match self {
+            What::Live => "live objects",
+            What::Large => "live large objects",
+            What::Guarded => "guarded objects",
+            What::Rounding => "rounding of objects to slots",
+            What::ThreadMagazines => "free, in magazines of threads",
+            What::DepotMagazines => "free, in the depot",
+            What::FreeInSlabs => "free, in slabs",
+            What::NeverUsed => "in slabs, never used",
+            What::Tails => "ends of slabs",
+            What::FreeUnits => "free units",
+            What::KeptSpans => "large spans kept for reuse",
+            What::Changing => "just being changed",
+            What::Headers => "headers of chunks, maps",
+            What::Records => "records of caches and slabs",
+            What::Magazines => "magazines and threads",
+            What::Handles => "words of handles",
+            What::Arenas => "arenas",
+            What::Traces => "stack traces",
+            What::GuardRecords => "records of guarded objects",
+            What::Library => "the library's file",
+            What::Files => "files: code, data",
+            What::Brk => "heap of brk, of another malloc",
+            What::Stacks => "stacks",
+            What::Shared => "shared memory",
+            What::Anonymous => "other anonymous memory",
+        }
+    }
+}
+
+impl From<Own> for What {
+    fn from(own: Own) -> Self {
+        match own {
+            Own::Headers => What::Headers,
+            Own::Records => What::Records,
+            Own::Magazines => What::Magazines,
+            Own::Handles => What::Handles,
+            Own::Arenas => What::Arenas,
+            Own::Stacks => What::Traces,
+            Own::Guards => What::GuardRecords,
+            Own::Library => What::Library,
+        }
+    }
+}
+
+/// A cache in the account. Bytes are resident ones, except `held`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct CacheRow {
+    pub name: String,
+    pub kind: String,
+    pub object_bytes: u64,
+    pub slot_bytes: u64,
+    pub live_objects: u64,
+    pub waiting_objects: u64,
+    pub live_bytes: u64,
+    pub waiting_bytes: u64,
+    pub free_bytes: u64,
+    pub resident_bytes: u64,
+    /// Address space of its slabs.
+    pub held_bytes: u64,
+    pub refills: u64,
+    pub flushes: u64,
+    pub limits_hit: u64,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct ThreadRow {
+    pub number: u32,
+    pub name: String,
+    /// As the system has it: `S` sleeps, `R` runs.
+    pub state: char,
+    pub waiting_objects: u64,
+    pub waiting_bytes: u64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FileRow {
+    pub name: String,
+    pub resident_bytes: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Account {
+    pub pid: u32,
+    pub program: String,
+    /// The files that have a copy of the library.
+    pub libraries: Vec<String>,
+    pub resident: BTreeMap<What, Weight>,
+    /// The sums of all rows.
+    pub rss_bytes: u64,
+    pub pss_bytes: u64,
+    /// What the system says directly afterwards; `None`: a copy of a process.
+    pub system_rss_bytes: Option<u64>,
+    pub system_pss_bytes: Option<u64>,
+    /// Address space for objects that holds no memory.
+    pub address_space_bytes: u64,
+    pub caches: Vec<CacheRow>,
+    pub threads: Vec<ThreadRow>,
+    pub files: Vec<FileRow>,
+    pub problems: Vec<String>,
+}
+
+/// Reads all copies of the library in an image.
+pub fn heaps(image: &Image) -> Result<Vec<Heap>> {
+    let found = shape::find(image);
+    if found.is_empty() {
+        bail!(
+            "no Slabyard in this process: it does not use the library, or its version is older than \
+             0.3.0"
+        );
+    }
+    let read = |one: &shape::Found| {
+        heap::read(image, one)
+            .map_err(|error| error.context(format!("the library in {}", one.file)))
+    };
+    found.iter().map(read).collect()
+}
+
+impl Account {
+    pub fn take(pid: u32, image: &Image, heaps: &[Heap], stacks: &[u64]) -> Account {
+        let mut sums = Sums {
+            image,
+            resident: BTreeMap::new(),
+            claims: Vec::new(),
+            address_space: 0,
+            problems: Vec::new(),
+        };
+        let mut caches = Vec::new();
+        let mut threads = Vec::new();
+        for heap in heaps {
+            let (mut of_caches, of_threads) = sums.add_heap(heap);
+            caches.append(&mut of_caches);
+            threads.extend(of_threads);
+            sums.problems.extend(heap.problems.iter().cloned());
+        }
+        let files = sums.add_rest(stacks);
+        let total: Weight = sums.resident.values().copied().sum();
+        Account {
+            pid,
+            program: String::new(),
+            libraries: heaps.iter().map(|heap| heap.file.clone()).collect(),
+            resident: sums.resident,
+            rss_bytes: total.bytes,
+            pss_bytes: total.shares.round() as u64,
+            system_rss_bytes: None,
+            system_pss_bytes: None,
+            address_space_bytes: sums.address_space,
+            caches,
+            threads,
+            files,
+            problems: sums.problems,
+        }
+    }
+
+    /// Resident bytes for one thing.
+    pub fn of(&self, what: What) -> u64 {
+        self.resident.get(&what).map_or(0, |weight| weight.bytes)
+    }
+
+    /// Resident bytes that are free.
+    pub fn free(&self) -> u64 {
+        let free = self.resident.iter().filter(|(what, _)| what.is_free());
+        free.map(|(_, weight)| weight.bytes).sum()
+    }
+
+    /// The system's figure, less the account's: the process ran on between them.
+    pub fn residual(&self) -> Option<i64> {
+        Some(self.system_rss_bytes? as i64 - self.rss_bytes as i64)
+    }
+}
+
+struct Sums<'a> {
+    image: &'a Image,
+    resident: BTreeMap<What, Weight>,
+    /// Ranges that were counted.
+    claims: Vec<Range<u64>>,
+    address_space: u64,
+    problems: Vec<String>,
+}
+
+impl Sums<'_> {
+    fn add(&mut self, what: What, weight: Weight) {
+        if weight.bytes > 0 {
+            *self.resident.entry(what).or_default() += weight;
+        }
+    }
+
+    /// Claims a range for the account; false: a part of it is claimed already.
+    fn claim(&mut self, range: &Range<u64>) -> bool {
+        let at = self.claims.partition_point(|one| one.end <= range.start);
+        if self.claims.get(at).is_some_and(|one| one.start < range.end) {
+            return false;
+        }
+        self.claims.insert(at, range.clone());
+        true
+    }
+
+    fn add_heap(&mut self, heap: &Heap) -> (Vec<CacheRow>, Vec<ThreadRow>) {
+        let mut rows: Vec<CacheRow> = heap.caches.iter().map(row_of).collect();
+        let mut threads: Vec<ThreadRow> = heap
+            .threads
+            .iter()
+            .map(|thread| ThreadRow {
+                number: thread.number,
+                state: '?',
+                ..ThreadRow::default()
+            })
+            .collect();
+        for area in &heap.areas {
+            if !self.claim(&area.range) {
+                self.problems.push(format!(
+                    "the memory at {:#x} belongs to two chunks",
+                    area.range.start
+                ));
+            }
+        }
+        let resident = &self.image.resident;
+        let mut parts: HashMap<What, Weight> = HashMap::new();
+        let mut address_space = 0;
+        segments::each(heap, &mut |segment| {
+            let weight = resident.between(segment.range.clone());
+            address_space += segment.range.end - segment.range.start - weight.bytes;
+            let size = segment.cache.map_or(0, |at| heap.caches[at].size);
+            for (what, part) in parts_of(segment, weight, size) {
+                *parts.entry(what).or_default() += part;
+            }
+            if let Some(cache) = segment.cache {
+                rows[cache].add(segment, weight);
+            }
+            if let State::Waiting(Holder::Thread(thread)) = segment.state {
+                if let Some(row) = threads.get_mut(thread as usize) {
+                    row.waiting_objects += segment.count;
+                    row.waiting_bytes += weight.bytes;
+                }
+            }
+        });
+        for (what, weight) in parts {
+            self.add(what, weight);
+        }
+        self.address_space += address_space;
+        self.add_own(heap);
+        (rows, threads)
+    }
+
+    fn add_own(&mut self, heap: &Heap) {
+        let guarded = heap.guarded.clone();
+        if guarded.start != 0 && guarded.start < guarded.end && self.claim(&guarded) {
+            self.add(What::Guarded, self.image.resident.between(guarded));
+        }
+        // Ranges lie within others, which begin before them: variables within the library's file.
+        let mut outer: Vec<(Range<u64>, Own)> = Vec::new();
+        let mut flat: Vec<(Range<u64>, Own)> = Vec::new();
+        let mut at = 0;
+        for (range, own) in heap.own.iter().filter(|one| is_own(heap, one)) {
+            close(&mut outer, &mut flat, &mut at, range.start);
+            if let Some((_, around)) = outer.last().filter(|_| at < range.start) {
+                flat.push((at..range.start, *around));
+            }
+            at = at.max(range.start);
+            outer.push((range.clone(), *own));
+        }
+        close(&mut outer, &mut flat, &mut at, u64::MAX);
+        for (range, own) in flat {
+            if range.start < range.end && self.claim(&range) {
+                self.add(own.into(), self.image.resident.between(range));
+            }
+        }
+    }
+
+    /// Counts all that is not claimed, by the mapping that it is in.
+    fn add_rest(&mut self, stacks: &[u64]) -> Vec<FileRow> {
+        let mut files: HashMap<String, u64> = HashMap::new();
+        let mut sum = Weight::default();
+        let mut before: Option<&Mapping> = None;
+        for mapping in &self.image.mappings {
+            let resident = &self.image.resident;
+            let mut weight = resident.between(mapping.range.clone());
+            sum += weight;
+            let first = self
+                .claims
+                .partition_point(|one| one.end <= mapping.range.start);
+            for claim in self.claims[first..]
+                .iter()
+                .take_while(|one| one.start < mapping.range.end)
+            {
+                let part = claim.start.max(mapping.range.start)..claim.end.min(mapping.range.end);
+                weight = weight - resident.between(part);
+            }
+            let file = file_of(mapping, before);
+            let what = match &file {
+                Some(_) => What::Files,
+                None => kind_of(mapping, before, stacks),
+            };
+            if let Some(name) = file.filter(|_| weight.bytes > 0) {
+                *files.entry(name).or_default() += weight.bytes;
+            }
+            self.add(what, weight);
+            before = Some(mapping);
+        }
+        // Pages that were mapped since the mappings were listed, and are no known memory.
+        let late = self.image.resident.all() - sum;
+        self.add(What::Anonymous, late);
+        let mut files: Vec<_> = files
+            .into_iter()
+            .map(|(name, resident_bytes)| FileRow {
+                name,
+                resident_bytes,
+            })
+            .collect();
+        files.sort_by(|a, b| (b.resident_bytes, &a.name).cmp(&(a.resident_bytes, &b.name)));
+        files
+    }
+}
+
+/// Ends the ranges that end before `until`.
+fn close(
+    outer: &mut Vec<(Range<u64>, Own)>,
+    flat: &mut Vec<(Range<u64>, Own)>,
+    at: &mut u64,
+    until: u64,
+) {
+    while let Some((range, own)) = outer.pop_if(|(range, _)| range.end <= until) {
+        if *at < range.end {
+            flat.push((*at..range.end, own));
+            *at = range.end;
+        }
+    }
+}
+
+/// The file of a program that contains the library is the program's.
+fn is_own(heap: &Heap, (_, own): &(Range<u64>, Own)) -> bool {
+    let name = heap.file.rsplit('/').next().unwrap_or_default();
+    *own != Own::Library || name.starts_with("libslabyard")
+}
+
+fn row_of(cache: &heap::Cache) -> CacheRow {
+    CacheRow {
+        name: cache.name.clone(),
+        kind: match cache.kind {
+            Kind::Program => "cache",
+            Kind::Size => "malloc",
+            Kind::Heap => "heap",
+        }
+        .to_string(),
+        object_bytes: cache.size,
+        slot_bytes: cache.slot,
+        refills: cache.refills,
+        flushes: cache.flushes,
+        limits_hit: cache.limits_hit,
+        ..CacheRow::default()
+    }
+}
+
+impl CacheRow {
+    fn add(&mut self, segment: &Segment, weight: Weight) {
+        self.held_bytes += segment.range.end - segment.range.start;
+        self.resident_bytes += weight.bytes;
+        match segment.state {
+            State::Live => {
+                self.live_objects += segment.count;
+                self.live_bytes += weight.bytes;
+            }
+            State::Waiting(_) => {
+                self.waiting_objects += segment.count;
+                self.waiting_bytes += weight.bytes;
+            }
+            _ => self.free_bytes += weight.bytes,
+        }
+    }
+}
+
+/// What the bytes of a segment are for. `size`: of an object of its cache.
+fn parts_of(segment: &Segment, weight: Weight, size: u64) -> Vec<(What, Weight)> {
+    let what = match segment.state {
+        State::Live => What::Live,
+        State::Waiting(Holder::Thread(_)) => What::ThreadMagazines,
+        State::Waiting(Holder::Depot) => What::DepotMagazines,
+        State::Free => What::FreeInSlabs,
+        State::NeverUsed => What::NeverUsed,
+        State::Tail => What::Tails,
+        State::Large => What::Large,
+        State::Units => What::FreeUnits,
+        State::Kept => What::KeptSpans,
+        State::Changing => What::Changing,
+    };
+    if what != What::Live || size == 0 || size >= segment.slot {
+        return vec![(what, weight)];
+    }
+    let objects = weight.bytes * size / segment.slot;
+    let part = Weight {
+        bytes: objects,
+        shares: weight.shares * objects as f64 / weight.bytes.max(1) as f64,
+    };
+    vec![(What::Live, part), (What::Rounding, weight - part)]
+}
+
+/// The file that a mapping belongs to. Variables that are zero at the start of a program lie in
+/// anonymous memory directly behind those of the file.
+fn file_of(mapping: &Mapping, before: Option<&Mapping>) -> Option<String> {
+    let is_file = |one: &Mapping| one.name.starts_with('/') && !is_shared(&one.name);
+    if is_file(mapping) {
+        return Some(mapping.name.clone());
+    }
+    let before = before
+        .filter(|one| one.range.end == mapping.range.start && is_file(one) && one.writable)?;
+    (mapping.name.is_empty() && mapping.writable).then(|| before.name.clone())
+}
+
+fn is_shared(name: &str) -> bool {
+    ["/dev/shm/", "/memfd:", "/SYSV", "/dev/zero"]
+        .iter()
+        .any(|start| name.starts_with(start))
+}
+
+fn kind_of(mapping: &Mapping, before: Option<&Mapping>, stacks: &[u64]) -> What {
+    if mapping.name.starts_with("[stack") {
+        return What::Stacks;
+    }
+    if mapping.name == "[heap]" {
+        return What::Brk;
+    }
+    if is_shared(&mapping.name) || mapping.name == "[shared memory]" {
+        return What::Shared;
+    }
+    let guard = before.is_some_and(|one| {
+        one.range.end == mapping.range.start && one.name.is_empty() && !one.readable
+    });
+    let has_stack = stacks.iter().any(|at| mapping.range.contains(at));
+    if has_stack && guard {
+        return What::Stacks;
+    }
+    What::Anonymous
+}

@@ -1,0 +1,164 @@
+//! The subcommands that look into processes.
+
+use super::snapshot::{self, Snapshot};
+use super::{metrics, process, text, Look};
+use crate::ui;
+use anyhow::{bail, Context, Result};
+use clap::{Args, Subcommand};
+use std::io::Write;
+use std::path::PathBuf;
+
+#[derive(Subcommand)]
+pub enum Ask {
+    /// Show where the memory of a running process is; the rows add up to its resident memory
+    Account(AccountArgs),
+    /// Show the caches and size classes of a running process
+    Caches(ListArgs),
+    /// Show what waits in the magazines of the threads of a running process
+    Threads(ListArgs),
+    /// Show which objects and which magazines keep free memory of a running process
+    Pins(PinsArgs),
+    /// Say what lies at an address of a running process
+    Whatis(WhatisArgs),
+    /// Write the account of a running process to a file
+    Snapshot(SnapshotArgs),
+    /// Show what has changed between two snapshots
+    Diff(DiffArgs),
+    /// Serve the accounts of running processes as OpenMetrics, for Prometheus
+    Export(ExportArgs),
+}
+
+#[derive(Args)]
+pub struct AccountArgs {
+    /// The process: its number, or its name if it is the only one
+    #[arg(value_name = "PROCESS")]
+    process: String,
+    /// Write it as JSON
+    #[arg(long, conflicts_with = "openmetrics")]
+    json: bool,
+    /// Write it as OpenMetrics
+    #[arg(long)]
+    openmetrics: bool,
+}
+
+#[derive(Args)]
+pub struct ListArgs {
+    /// The process: its number, or its name if it is the only one
+    #[arg(value_name = "PROCESS")]
+    process: String,
+    /// Show all of them, not only the largest
+    #[arg(short, long)]
+    all: bool,
+}
+
+#[derive(Args)]
+pub struct PinsArgs {
+    /// The process: its number, or its name if it is the only one
+    #[arg(value_name = "PROCESS")]
+    process: String,
+    /// Show so many pages
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pages: usize,
+}
+
+#[derive(Args)]
+pub struct WhatisArgs {
+    /// The process: its number, or its name if it is the only one
+    #[arg(value_name = "PROCESS")]
+    process: String,
+    /// Addresses, in hexadecimal
+    #[arg(required = true, value_name = "ADDRESS", value_parser = address)]
+    addresses: Vec<u64>,
+}
+
+#[derive(Args)]
+pub struct SnapshotArgs {
+    /// The process: its number, or its name if it is the only one
+    #[arg(value_name = "PROCESS")]
+    process: String,
+    /// The file to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Replace the file if it exists
+    #[arg(short, long)]
+    force: bool,
+}
+
+#[derive(Args)]
+pub struct DiffArgs {
+    /// The earlier snapshot
+    before: PathBuf,
+    /// The later one
+    after: PathBuf,
+}
+
+#[derive(Args)]
+pub struct ExportArgs {
+    /// Where to listen
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9778")]
+    listen: String,
+    /// The processes: numbers, or names of which there is only one; they may start later
+    #[arg(required = true, value_name = "PROCESS")]
+    processes: Vec<String>,
+}
+
+fn address(text: &str) -> Result<u64, String> {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    u64::from_str_radix(digits, 16).map_err(|_| "not a hexadecimal number".to_string())
+}
+
+fn look(name: &str) -> Result<Look> {
+    Look::at(process(name)?)
+}
+
+/// Does what was asked; returns the exit status.
+pub fn run(ask: &Ask) -> Result<u8> {
+    match ask {
+        Ask::Account(args) => show_account(args)?,
+        Ask::Caches(args) => ui::print(&text::caches(&look(&args.process)?.account(), args.all))?,
+        Ask::Threads(args) => ui::print(&text::threads(&look(&args.process)?.account(), args.all))?,
+        Ask::Pins(args) => {
+            let look = look(&args.process)?;
+            let pins = look.pins(args.pages);
+            ui::print(&text::pins(&look.account(), &look.heaps, &pins))?;
+        }
+        Ask::Whatis(args) => {
+            let look = look(&args.process)?;
+            for &address in &args.addresses {
+                ui::print(&format!("{address:#x}: {}\n", look.what_is(address)))?;
+            }
+        }
+        Ask::Snapshot(args) => write_snapshot(args)?,
+        Ask::Diff(args) => {
+            let (before, after) = (Snapshot::read(&args.before)?, Snapshot::read(&args.after)?);
+            ui::print(&text::changes(&snapshot::changes(&before, &after)))?;
+        }
+        Ask::Export(args) => metrics::serve(&args.listen, &args.processes)?,
+    }
+    Ok(0)
+}
+
+fn show_account(args: &AccountArgs) -> Result<()> {
+    let account = look(&args.process)?.account();
+    ui::print(&match (args.json, args.openmetrics) {
+        (true, _) => Snapshot::of(account).to_json()?,
+        (_, true) => metrics::open_metrics(&[account]),
+        _ => text::account(&account),
+    })
+}
+
+fn write_snapshot(args: &SnapshotArgs) -> Result<()> {
+    if args.output.exists() && !args.force {
+        bail!("{} exists; --force replaces it", args.output.display());
+    }
+    let json = Snapshot::of(look(&args.process)?.account()).to_json()?;
+    let cannot = || format!("cannot write {}", args.output.display());
+    let folder = match args.output.parent() {
+        Some(folder) if folder != std::path::Path::new("") => folder.to_path_buf(),
+        _ => PathBuf::from("."),
+    };
+    let mut file = tempfile::NamedTempFile::new_in(folder).with_context(cannot)?;
+    file.write_all(json.as_bytes()).with_context(cannot)?;
+    file.persist(&args.output).with_context(cannot)?;
+    Ok(())
+}

@@ -1,0 +1,1046 @@
+//! Reads what a copy of the library has: chunks, large spans, slabs, caches, threads, magazines, and
+//! its own tables.
+//!
+//! The process runs on, so a list may change while it is read, and single objects may seem to be in
+//! two places. Lists that make no sense end early. What was given up is noted in `problems`.
+
+use super::image::Image;
+use super::shape::{Field, Found, Names, Record};
+use anyhow::Result;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+/// Who holds a free object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Holder {
+    /// A magazine of the thread with this index in [`Heap::threads`].
+    Thread(u32),
+    /// A magazine in the depot, or on its way to the slabs.
+    Depot,
+}
+
+/// A free object in a magazine.
+#[derive(Debug, Clone, Copy)]
+pub struct Waiting {
+    pub address: u64,
+    pub holder: Holder,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Made by the program.
+    Program,
+    /// A size class of malloc.
+    Size,
+    /// A size class of a separate heap.
+    Heap,
+}
+
+#[derive(Debug, Clone)]
+pub struct Cache {
+    pub address: u64,
+    /// Its number among the clients of the magazine layer; 0: not known there.
+    pub client: u32,
+    pub name: String,
+    pub kind: Kind,
+    pub size: u64,
+    pub slot: u64,
+    /// Magazines filled from slabs and emptied into slabs, since it was made.
+    pub refills: u64,
+    pub flushes: u64,
+    pub limits_hit: u64,
+    /// Its magazines hold ordinals, not addresses.
+    has_handles: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct Thread {
+    /// The system's number.
+    pub number: u32,
+}
+
+/// What lies in a run of units.
+#[derive(Debug, Clone)]
+pub enum Content {
+    /// A large object.
+    Span,
+    /// A slab of the cache with this index.
+    Slab(Slab),
+    /// A mixed unit: objects of several size classes, and holes.
+    Mixed(Vec<Piece>),
+    /// Its owner is not known: it is just being made or released.
+    Unknown,
+}
+
+#[derive(Debug, Clone)]
+pub struct Slab {
+    pub cache: usize,
+    pub first: u64,
+    pub slots: u64,
+    /// Slots from here on were never used.
+    pub watermark: u64,
+    /// A bit for each slot: it is free in the slab.
+    pub free: Vec<u64>,
+}
+
+impl Slab {
+    pub fn is_free(&self, slot: u64) -> bool {
+        let word = self.free.get((slot / 64) as usize);
+        word.is_some_and(|word| word >> (slot % 64) & 1 == 1)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Piece {
+    pub start: u64,
+    pub bytes: u64,
+    /// It is an object, live or in a magazine; else a hole.
+    pub out: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct Area {
+    /// All of its address space.
+    pub range: Range<u64>,
+    /// The runs in it, in order.
+    pub runs: Vec<Run>,
+    /// It was freed, and is kept for reuse.
+    pub kept: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct Run {
+    pub range: Range<u64>,
+    pub content: Content,
+}
+
+/// The library's own memory, by what it is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Own {
+    Headers,
+    Records,
+    Magazines,
+    Handles,
+    Arenas,
+    Stacks,
+    Guards,
+    Library,
+}
+
+#[derive(Debug, Default)]
+pub struct Heap {
+    pub file: String,
+    pub caches: Vec<Cache>,
+    pub threads: Vec<Thread>,
+    /// Chunks and large spans, in order of address.
+    pub areas: Vec<Area>,
+    /// In order of address.
+    pub waiting: Vec<Waiting>,
+    /// In order of address; parts of one may be in none.
+    pub own: Vec<(Range<u64>, Own)>,
+    /// Pages of guarded objects.
+    pub guarded: Range<u64>,
+    /// What could not be read.
+    pub problems: Vec<String>,
+}
+
+/// No list of the library is longer than this.
+const LIST_MAX: usize = 1 << 22;
+
+/// Reads one copy of the library.
+pub fn read(image: &Image, found: &Found) -> Result<Heap> {
+    let names = Names::read(image, found.shapes)?;
+    let mut reader = Reader {
+        image,
+        names: &names,
+        heap: Heap {
+            file: found.file.clone(),
+            ..Heap::default()
+        },
+        by_address: HashMap::new(),
+        by_client: HashMap::new(),
+    };
+    reader.heap.own.push((found.range.clone(), Own::Library));
+    reader.caches()?;
+    reader.areas()?;
+    reader.waiting()?;
+    reader.own()?;
+    let mut heap = reader.heap;
+    heap.areas.sort_by_key(|area| area.range.start);
+    heap.areas.dedup_by_key(|area| area.range.start);
+    heap.waiting.sort_by_key(|one| one.address);
+    heap.waiting.dedup_by_key(|one| one.address);
+    Ok(heap)
+}
+
+struct Reader<'a> {
+    image: &'a Image,
+    names: &'a Names,
+    heap: Heap,
+    /// Indexes of caches by their address, and by the number of their client.
+    by_address: HashMap<u64, usize>,
+    by_client: HashMap<u64, usize>,
+}
+
+impl Reader<'_> {
+    fn field(&self, name: &str) -> Result<Field> {
+        self.names.field(name)
+    }
+
+    fn problem(&mut self, what: impl Into<String>) {
+        const MOST: usize = 20;
+        if self.heap.problems.len() < MOST {
+            self.heap.problems.push(what.into());
+        }
+    }
+
+    /// The members of a list, from the pointer in a variable on.
+    fn list(&mut self, first: u64, next: Field, what: &str) -> Vec<u64> {
+        let mut seen = HashSet::new();
+        let mut members = Vec::new();
+        let mut at = first;
+        while at != 0 {
+            if members.len() == LIST_MAX || !seen.insert(at) {
+                self.problem(format!("the list of {what} has no end"));
+                break;
+            }
+            members.push(at);
+            match self.image.word(at.wrapping_add(next.offset.into())) {
+                Ok(following) => at = following,
+                Err(_) => {
+                    members.pop();
+                    self.problem(format!("the list of {what} leads out of the memory"));
+                    break;
+                }
+            }
+        }
+        members
+    }
+
+    fn variable(&self, name: &str) -> Result<u64> {
+        Ok(self.image.word(self.names.variable(name)?)?)
+    }
+
+    // ---- caches ----
+
+    fn caches(&mut self) -> Result<()> {
+        let most = self.names.constant("SY_CLIENTS_MAX")?.min(1 << 20);
+        let clients = self.image.words(self.names.variable("sy_clients")?, most)?;
+        let (client, owner) = (
+            u64::from(self.field("sy_cache.client")?.offset),
+            self.field("sy_client.config.owner")?,
+        );
+        for (number, &at) in clients.iter().enumerate().filter(|(_, &at)| at != 0) {
+            let cache = at.wrapping_sub(client);
+            // The client of a cache lies within its owner. Others belong to arenas.
+            match self.image.word(at.wrapping_add(owner.offset.into())) {
+                Ok(found) if found == cache => self.cache(cache, number as u32)?,
+                Ok(_) => {}
+                Err(_) => self.problem("a client of the magazine layer cannot be read"),
+            }
+        }
+        Ok(())
+    }
+
+    fn cache(&mut self, address: u64, client: u32) -> Result<()> {
+        let fields = CacheFields::of(self.names)?;
+        let Ok(bytes) = self.image.bytes(address, fields.end) else {
+            self.problem("a cache cannot be read");
+            return Ok(());
+        };
+        let record = Record(&bytes);
+        let process = self.names.variable("sy_quota_process")?;
+        let cache = Cache {
+            address,
+            client,
+            name: record.text(fields.name),
+            kind: match (record.get(fields.class), record.get(fields.quota)) {
+                (1.., _) => Kind::Size,
+                (_, quota) if quota == process || quota == 0 => Kind::Program,
+                _ => Kind::Heap,
+            },
+            size: record.get(fields.size),
+            slot: record.get(fields.slot),
+            refills: record.get(fields.refills),
+            flushes: record.get(fields.flushes),
+            limits_hit: record.get(fields.limits_hit),
+            has_handles: record.get(fields.flags) & u64::from(slabyard_sys::SY_HANDLES) != 0,
+        };
+        let index = self.heap.caches.len();
+        self.by_address.insert(address, index);
+        self.by_client.insert(client.into(), index);
+        self.heap.caches.push(cache);
+        Ok(())
+    }
+
+    // ---- chunks and large spans ----
+
+    fn areas(&mut self) -> Result<()> {
+        let next = self.field("sy_memory.next")?;
+        let first = self.variable("sy_memories")?;
+        let memories = self.list(first, next, "memories");
+        let fields = RunFields::of(self.names)?;
+        for table in self.tables()? {
+            self.table(&fields, table)?;
+        }
+        let kept = self.field("sy_memory.kept")?;
+        for memory in memories {
+            let first = self.image.word(memory.wrapping_add(kept.offset.into()));
+            for span in self.list(first.unwrap_or(0), fields.next, "kept spans") {
+                self.span(&fields, span, true);
+            }
+        }
+        Ok(())
+    }
+
+    /// The tables of owners: for each, its address and the first address that it is for.
+    fn tables(&self) -> Result<Vec<(u64, u64)>> {
+        let map = self.names.variable("sy_the_map")?;
+        let window = u64::from(self.field("sy_map.window")?.offset);
+        let owners = u64::from(self.field("sy_leaf.owners")?.offset);
+        let start = u64::from(self.field("sy_window.start")?.offset);
+        let leaf_shift = self.names.constant("SY_LEAF_SHIFT")?.min(63);
+        let placed = self
+            .image
+            .word(self.names.variable("sy_the_window")?.wrapping_add(start))?;
+        let mut tables = vec![(map.wrapping_add(window + owners), placed)];
+        let leaves = map.wrapping_add(self.field("sy_map.leaf_at")?.offset.into());
+        let count = self.names.constant("SY_LEAVES")?.min(1 << 16);
+        for (number, leaf) in self.image.words(leaves, count)?.into_iter().enumerate() {
+            if leaf != 0 {
+                tables.push((leaf.wrapping_add(owners), (number as u64) << leaf_shift));
+            }
+        }
+        Ok(tables)
+    }
+
+    fn table(&mut self, fields: &RunFields, (owners, start): (u64, u64)) -> Result<()> {
+        let chunk_shift = self.names.constant("SY_CHUNK_SHIFT")?.min(63);
+        let leaf_shift = self.names.constant("SY_LEAF_SHIFT")?.min(chunk_shift + 20);
+        let is_chunk = self.names.constant("SY_OWNER_IS_CHUNK")?;
+        let count = 1 << leaf_shift.saturating_sub(chunk_shift);
+        let mut last = 0;
+        for (number, owner) in self.image.words(owners, count)?.into_iter().enumerate() {
+            if owner == 0 || owner == last {
+                continue;
+            }
+            last = owner;
+            if owner & is_chunk != 0 {
+                let at = start.wrapping_add((number as u64) << chunk_shift);
+                self.chunk(
+                    fields,
+                    owner - is_chunk,
+                    at..at.wrapping_add(1 << chunk_shift),
+                );
+            } else {
+                self.span(fields, owner, false);
+            }
+        }
+        Ok(())
+    }
+
+    fn chunk(&mut self, fields: &RunFields, header: u64, range: Range<u64>) {
+        let Ok(bytes) = self.image.bytes(header, fields.chunk_bytes) else {
+            self.problem("the header of a chunk cannot be read");
+            return;
+        };
+        let record = Record(&bytes);
+        let first_units = record.bytes(fields.first_unit);
+        let mut runs = Vec::new();
+        for (unit, _) in first_units
+            .iter()
+            .enumerate()
+            .skip(1)
+            .filter(|&(unit, &first)| usize::from(first) == unit)
+        {
+            let at = u64::from(fields.slabs.offset) + (unit as u64 - 1) * fields.slab_bytes;
+            let Some(slab) = bytes.get(at as usize..(at + fields.slab_bytes) as usize) else {
+                continue;
+            };
+            let place = range.start + ((unit as u64) << fields.unit_shift);
+            let length = Record(slab).get(fields.bytes).min(range.end - place);
+            let run = place..place + length;
+            if runs.last().is_some_and(|last: &Run| last.range.end > place) {
+                continue; // it is changing
+            }
+            let content = self.content(fields, Record(slab), &run);
+            runs.push(Run {
+                range: run,
+                content,
+            });
+        }
+        self.heap.areas.push(Area {
+            range,
+            runs,
+            kept: false,
+        });
+    }
+
+    fn span(&mut self, fields: &RunFields, descriptor: u64, kept: bool) {
+        let Ok(bytes) = self.image.bytes(descriptor, fields.slab_bytes) else {
+            self.problem("the descriptor of a large span cannot be read");
+            return;
+        };
+        let record = Record(&bytes);
+        let start = record.get(fields.start);
+        let length = record.get(fields.bytes);
+        let reserved = record.get(fields.reserved).max(length);
+        let (Some(end), Some(last)) = (start.checked_add(length), start.checked_add(reserved))
+        else {
+            self.problem("the descriptor of a large span makes no sense");
+            return;
+        };
+        let run = start..end;
+        let content = self.content(fields, record, &run);
+        self.heap.areas.push(Area {
+            range: start..last,
+            runs: vec![Run {
+                range: run,
+                content,
+            }],
+            kept,
+        });
+    }
+
+    fn content(&mut self, fields: &RunFields, record: Record, run: &Range<u64>) -> Content {
+        let owner = record.get(fields.owner);
+        if owner == 0 {
+            return Content::Span;
+        }
+        if owner == fields.mixed {
+            return match self.pieces(fields, record.get(fields.pieces), run.start) {
+                Some(pieces) => Content::Mixed(pieces),
+                None => Content::Unknown,
+            };
+        }
+        let Some(&cache) = self.by_address.get(&owner) else {
+            return Content::Unknown;
+        };
+        let slots = record.get(fields.slots);
+        let words = slots.div_ceil(64);
+        let inline = u64::from(fields.bits.bytes) / 8;
+        let free = if words <= inline {
+            words_of(&record.bytes(fields.bits)[..(words * 8) as usize])
+        } else {
+            let table = record.get(fields.free);
+            self.image.words(table, words).unwrap_or_else(|_| {
+                self.problem("the bitmap of a slab cannot be read");
+                Vec::new()
+            })
+        };
+        Content::Slab(Slab {
+            cache,
+            first: record.get(fields.first),
+            slots,
+            watermark: record.get(fields.watermark),
+            free,
+        })
+    }
+
+    fn pieces(&mut self, fields: &RunFields, table: u64, start: u64) -> Option<Vec<Piece>> {
+        let words = (1 << fields.unit_shift >> fields.grain_shift) / 64;
+        let grains = self.image.bytes(table, words * fields.grains_bytes).ok()?;
+        let of = |field: Field| {
+            let rows = grains.chunks_exact(fields.grains_bytes as usize);
+            rows.map(move |row| Record(row).get(field))
+                .collect::<Vec<_>>()
+        };
+        let (begins, out) = (of(fields.begins), of(fields.out));
+        let mut pieces: Vec<Piece> = Vec::new();
+        for (word, (mut bits, out)) in begins.into_iter().zip(out).enumerate() {
+            while bits != 0 {
+                let bit = bits.trailing_zeros();
+                bits &= bits - 1;
+                let grain = word as u64 * 64 + u64::from(bit);
+                let at = start + (grain << fields.grain_shift);
+                if let Some(last) = pieces.last_mut() {
+                    last.bytes = at - last.start;
+                }
+                pieces.push(Piece {
+                    start: at,
+                    bytes: 0,
+                    out: out >> bit & 1 == 1,
+                });
+            }
+        }
+        if let Some(last) = pieces.last_mut() {
+            last.bytes = start + (1 << fields.unit_shift) - last.start;
+        }
+        Some(pieces)
+    }
+
+    // ---- magazines ----
+
+    fn waiting(&mut self) -> Result<()> {
+        let fields = MagazineFields::of(self.names)?;
+        let first = self.variable("sy_threads")?;
+        let records = self.list(first, fields.next_thread, "threads");
+        let ordinals = Ordinals::read(self.image, self.names)?;
+        for record in records {
+            let bytes = self.image.bytes(record, fields.thread_bytes)?;
+            let state = Record(&bytes).get(fields.state);
+            self.heap.own.push((
+                record..record.saturating_add(fields.thread_bytes),
+                Own::Magazines,
+            ));
+            let slots = Record(&bytes).get(fields.slots);
+            self.heap.own.push((
+                slots..slots.saturating_add(fields.slots_bytes),
+                Own::Magazines,
+            ));
+            if state == fields.free_state {
+                continue;
+            }
+            let thread = self.heap.threads.len() as u32;
+            self.heap.threads.push(Thread {
+                number: Record(&bytes).get(fields.number) as u32,
+            });
+            let end = Record(&bytes).get(fields.slots_end);
+            self.thread(&fields, &ordinals, thread, slots, end);
+        }
+        self.depots(&fields, &ordinals)?;
+        Ok(())
+    }
+
+    fn thread(
+        &mut self,
+        fields: &MagazineFields,
+        ordinals: &Ordinals,
+        thread: u32,
+        slots: u64,
+        end: u64,
+    ) {
+        let end = end.min(fields.slots_bytes / fields.slot_bytes.max(1));
+        let Ok(all) = self.image.bytes(slots, end * fields.slot_bytes) else {
+            self.problem("the slots of a thread cannot be read");
+            return;
+        };
+        let holder = Holder::Thread(thread);
+        for (client, slot) in all.chunks_exact(fields.slot_bytes as usize).enumerate() {
+            let slot = Record(slot);
+            let (loaded, previous) = (slot.get(fields.loaded), slot.get(fields.previous));
+            if loaded != 0 {
+                let top = slot.get(fields.top);
+                let gone = slot.get(fields.gone);
+                self.magazine(
+                    fields,
+                    ordinals,
+                    client as u64,
+                    loaded,
+                    holder,
+                    |items, count| {
+                        // Without `top` the magazine's count holds. A `top` outside of the magazine
+                        // belongs to another one, which the thread is just exchanging.
+                        match top.checked_sub(items) {
+                            _ if top == 0 => 0..count,
+                            Some(bytes) if bytes / 8 <= fields.items_max => gone..bytes / 8,
+                            _ => 0..0,
+                        }
+                    },
+                );
+            }
+            if previous != 0 && previous != loaded {
+                self.magazine(
+                    fields,
+                    ordinals,
+                    client as u64,
+                    previous,
+                    holder,
+                    |_, count| 0..count,
+                );
+            }
+        }
+    }
+
+    fn magazine(
+        &mut self,
+        fields: &MagazineFields,
+        ordinals: &Ordinals,
+        client: u64,
+        magazine: u64,
+        holder: Holder,
+        which: impl Fn(u64, u64) -> Range<u64>,
+    ) -> u64 {
+        let Ok(header) = self.image.bytes(magazine, fields.magazine_bytes) else {
+            self.problem("a magazine cannot be read");
+            return 0;
+        };
+        let header = Record(&header);
+        let next = header.get(fields.next);
+        let items = header.get(fields.items);
+        let which = which(items, header.get(fields.count).min(fields.items_max));
+        if which.start >= which.end || which.end > fields.items_max {
+            return next;
+        }
+        let first = items.wrapping_add(which.start * 8);
+        let Ok(words) = self.image.words(first, which.end - which.start) else {
+            self.problem("the items of a magazine cannot be read");
+            return next;
+        };
+        // The client of mixed units is no cache in the list.
+        let cache = self.by_client.get(&client).map(|&at| &self.heap.caches[at]);
+        let named = cache
+            .filter(|cache| cache.has_handles)
+            .map(|cache| cache.slot);
+        if cache.is_none() && client != fields.mixed_client {
+            return next;
+        }
+        for word in words {
+            let address = match named {
+                Some(slot) => ordinals.place(self.image, word, slot),
+                None => Some(word),
+            };
+            self.heap
+                .waiting
+                .extend(address.map(|address| Waiting { address, holder }));
+        }
+        next
+    }
+
+    fn depots(&mut self, fields: &MagazineFields, ordinals: &Ordinals) -> Result<()> {
+        let count = self
+            .image
+            .number(self.names.variable("sy_depot_shard_count")?, 4)?;
+        let shards = self.variable("sy_depot_shards")?;
+        let clients = self.names.constant("SY_CLIENTS_MAX")?.min(1 << 20);
+        let count = count.min(1 << 10);
+        let bytes = clients * count * fields.shard_bytes;
+        self.heap
+            .own
+            .push((shards..shards.saturating_add(bytes), Own::Magazines));
+        let mut numbers: Vec<u64> = self.by_client.keys().copied().collect();
+        numbers.push(fields.mixed_client);
+        numbers.sort_unstable();
+        for client in numbers {
+            for shard in 0..count {
+                let at = shards.wrapping_add((client * count + shard) * fields.shard_bytes);
+                let top = self
+                    .image
+                    .word(at.wrapping_add(fields.shard_top.offset.into()));
+                self.stack(
+                    fields,
+                    ordinals,
+                    client,
+                    top.unwrap_or(0) & fields.number_mask,
+                );
+            }
+        }
+        self.moves(fields, ordinals)
+    }
+
+    /// The magazines of a stack, from the number of the uppermost one on.
+    fn stack(&mut self, fields: &MagazineFields, ordinals: &Ordinals, client: u64, top: u64) {
+        let mut number = top;
+        let mut seen = HashSet::new();
+        while number != 0 {
+            let segment = number / fields.per_segment;
+            let headers = self
+                .image
+                .word(fields.segments.wrapping_add(segment * 8))
+                .unwrap_or(0);
+            if headers == 0 || !seen.insert(number) {
+                self.problem("a stack of magazines makes no sense");
+                return;
+            }
+            let magazine =
+                headers.wrapping_add(number % fields.per_segment * fields.magazine_bytes);
+            number = self.magazine(
+                fields,
+                ordinals,
+                client,
+                magazine,
+                Holder::Depot,
+                |_, count| 0..count,
+            ) & fields.number_mask;
+        }
+    }
+
+    /// Magazines that threads are just emptying.
+    fn moves(&mut self, fields: &MagazineFields, ordinals: &Ordinals) -> Result<()> {
+        let client_at = u64::from(self.field("sy_cache.client")?.offset);
+        let moves = self.field("sy_client.moves")?;
+        let (chain, next) = (self.field("sy_move.chain")?, self.field("sy_move.next")?);
+        let link = self.field("sy_magazine.chain")?;
+        let caches: Vec<_> = self
+            .heap
+            .caches
+            .iter()
+            .map(|one| (one.address, one.client))
+            .collect();
+        for (address, client) in caches {
+            let at = address.wrapping_add(client_at + u64::from(moves.offset));
+            // Moves lie on the stacks of threads, and end at any time.
+            let mut first = self.image.word(at).unwrap_or(0);
+            for _ in 0..64 {
+                if first == 0 {
+                    break;
+                }
+                let magazines = self.image.word(first.wrapping_add(chain.offset.into()));
+                let mut magazine = magazines.unwrap_or(0);
+                for _ in 0..1024 {
+                    if magazine == 0 {
+                        break;
+                    }
+                    self.magazine(
+                        fields,
+                        ordinals,
+                        client.into(),
+                        magazine,
+                        Holder::Depot,
+                        |_, n| 0..n,
+                    );
+                    let following = self.image.word(magazine.wrapping_add(link.offset.into()));
+                    magazine = following.unwrap_or(0);
+                }
+                first = self
+                    .image
+                    .word(first.wrapping_add(next.offset.into()))
+                    .unwrap_or(0);
+            }
+        }
+        Ok(())
+    }
+
+    // ---- the library's own memory ----
+
+    fn own(&mut self) -> Result<()> {
+        self.header_areas()?;
+        self.side_areas()?;
+        self.map_and_store()?;
+        self.handles()?;
+        self.arenas()?;
+        self.debug()?;
+        self.heap
+            .own
+            .retain(|(range, _)| range.start < range.end && range.start != 0);
+        // Of two that begin at one place the longer one comes first: parts of it may be others'.
+        self.heap
+            .own
+            .sort_by_key(|(range, _)| (range.start, u64::MAX - range.end));
+        Ok(())
+    }
+
+    fn add_own(&mut self, start: u64, bytes: u64, what: Own) {
+        if start != 0 {
+            self.heap
+                .own
+                .push((start..start.saturating_add(bytes), what));
+        }
+    }
+
+    fn header_areas(&mut self) -> Result<()> {
+        let bytes = self.names.constant("sy_header_area.bytes")?;
+        let next = self.field("sy_header_area.previous")?;
+        let first = self.variable("sy_header_areas")?;
+        for area in self.list(first, next, "areas of headers") {
+            self.add_own(area, bytes, Own::Headers);
+        }
+        Ok(())
+    }
+
+    fn side_areas(&mut self) -> Result<()> {
+        let (next, bytes) = (
+            self.field("sy_side_area.previous")?,
+            self.field("sy_side_area.bytes")?,
+        );
+        let first = self.variable("sy_side_areas")?;
+        for area in self.list(first, next, "areas of records") {
+            let bytes = self.image.word(area.wrapping_add(bytes.offset.into()))?;
+            self.add_own(area, bytes, Own::Records);
+        }
+        Ok(())
+    }
+
+    fn map_and_store(&mut self) -> Result<()> {
+        let leaf = self.names.size("sy_leaf")?;
+        let map = self.names.variable("sy_the_map")?;
+        let leaves = map.wrapping_add(self.field("sy_map.leaf_at")?.offset.into());
+        let count = self.names.constant("SY_LEAVES")?.min(1 << 16);
+        for at in self.image.words(leaves, count)? {
+            self.add_own(at, leaf, Own::Headers);
+        }
+        let segments = self.names.variable("sy_magazine_segments")?;
+        let count = self.names.constant("SY_MAGAZINE_SEGMENTS")?.min(1 << 16);
+        let headers = u64::from(self.field("sy_magazine_segment.headers")?.offset);
+        let bytes = self.names.constant("sy_magazine_segment.bytes")?;
+        for at in self
+            .image
+            .words(segments, count)?
+            .into_iter()
+            .filter(|&at| at != 0)
+        {
+            self.add_own(at.wrapping_sub(headers), bytes, Own::Magazines);
+        }
+        Ok(())
+    }
+
+    fn handles(&mut self) -> Result<()> {
+        let ordinals = Ordinals::read(self.image, self.names)?;
+        self.add_own(ordinals.words, ordinals.all_bytes(), Own::Handles);
+        Ok(())
+    }
+
+    fn arenas(&mut self) -> Result<()> {
+        let arena_bytes = self.names.size("sy_vmem")?;
+        let next = self.field("sy_vmem.next")?;
+        let first = self.variable("sy_arenas")?;
+        for arena in self.list(first, next, "arenas") {
+            self.add_own(arena, arena_bytes, Own::Arenas);
+            self.tags(arena)?;
+            let part = self.field("sy_vmem.part")?;
+            let buckets = self.names.constant("SY_BUCKETS")?;
+            let parts = self.names.constant("SY_TABLE_PARTS")?.min(48);
+            let parts = self
+                .image
+                .words(arena.wrapping_add(part.offset.into()), parts)?;
+            for (number, at) in parts.into_iter().enumerate() {
+                self.add_own(at, (buckets * 8) << number, Own::Arenas);
+            }
+        }
+        Ok(())
+    }
+
+    /// The blocks that the boundary tags of an arena lie in.
+    fn tags(&mut self, arena: u64) -> Result<()> {
+        let of = |name| Ok::<_, anyhow::Error>(u64::from(self.names.field(name)?.offset));
+        let (block_at, bytes_at) = (of("sy_boundary.block")?, of("sy_tag_block.bytes")?);
+        let (first_at, blocks_at) = (of("sy_vmem.first")?, of("sy_vmem.blocks")?);
+        let next_tag = self.field("sy_boundary.next")?;
+        let next_block = self.field("sy_tag_block.next")?;
+        let first = self.image.word(arena.wrapping_add(first_at))?;
+        let mut blocks: HashSet<u64> = HashSet::new();
+        for tag in self.list(first, next_tag, "tags of an arena") {
+            blocks.extend(self.image.word(tag.wrapping_add(block_at)));
+        }
+        let first = self.image.word(arena.wrapping_add(blocks_at))?;
+        blocks.extend(self.list(first, next_block, "blocks of an arena"));
+        for block in blocks {
+            if let Ok(bytes) = self.image.word(block.wrapping_add(bytes_at)) {
+                self.add_own(block & !0xfff, bytes.min(1 << 20), Own::Arenas);
+            }
+        }
+        Ok(())
+    }
+
+    fn debug(&mut self) -> Result<()> {
+        let stacks = self.variable("sy_stack_table")?;
+        let bytes = self.names.constant("sy_stack_table.bytes")?;
+        self.add_own(stacks, bytes, Own::Stacks);
+        let slots = self.variable("sy_guard_slots")?;
+        let count = self
+            .image
+            .number(self.names.variable("sy_guard_slot_count")?, 4)?;
+        let bytes = count * self.names.size("sy_guarded")?;
+        self.add_own(slots, bytes, Own::Guards);
+        let start = self.variable("sy_guard_start")?;
+        let bytes = self.variable("sy_guard_bytes")?;
+        self.heap.guarded = start..start.saturating_add(bytes);
+        Ok(())
+    }
+}
+
+fn words_of(bytes: &[u8]) -> Vec<u64> {
+    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+    bytes.chunks_exact(8).map(word).collect()
+}
+
+/// The fields of a cache that are read.
+struct CacheFields {
+    name: Field,
+    size: Field,
+    slot: Field,
+    flags: Field,
+    class: Field,
+    quota: Field,
+    limits_hit: Field,
+    refills: Field,
+    flushes: Field,
+    end: u64,
+}
+
+impl CacheFields {
+    fn of(names: &Names) -> Result<Self> {
+        let layout = names.field("sy_cache.layout")?.offset;
+        let counts = names.field("sy_cache.counts")?;
+        let within = |outer: u32, name: &str| {
+            let inner = names.field(name)?;
+            Ok::<_, anyhow::Error>(Field {
+                offset: outer + inner.offset,
+                ..inner
+            })
+        };
+        Ok(CacheFields {
+            name: names.field("sy_cache.name")?,
+            size: names.field("sy_cache.size")?,
+            slot: within(layout, "sy_layout.slot")?,
+            flags: names.field("sy_cache.flags")?,
+            class: names.field("sy_cache.class_number")?,
+            quota: names.field("sy_cache.quota")?,
+            limits_hit: names.field("sy_cache.limits_hit")?,
+            refills: within(counts.offset, "sy_cache_counts.refills")?,
+            flushes: within(counts.offset, "sy_cache_counts.flushes")?,
+            end: u64::from(counts.offset) + u64::from(counts.bytes),
+        })
+    }
+}
+
+/// The fields of chunks and runs.
+struct RunFields {
+    first_unit: Field,
+    slabs: Field,
+    chunk_bytes: u64,
+    slab_bytes: u64,
+    unit_shift: u64,
+    first: Field,
+    owner: Field,
+    free: Field,
+    slots: Field,
+    watermark: Field,
+    pieces: Field,
+    bytes: Field,
+    next: Field,
+    start: Field,
+    bits: Field,
+    reserved: Field,
+    /// The owner of mixed units.
+    mixed: u64,
+    grain_shift: u64,
+    grains_bytes: u64,
+    begins: Field,
+    out: Field,
+}
+
+impl RunFields {
+    fn of(names: &Names) -> Result<Self> {
+        let slab_bytes = names.size("sy_slab")?.max(1);
+        Ok(RunFields {
+            first_unit: names.field("sy_chunk.first_unit")?,
+            slabs: names.field("sy_chunk.slabs")?,
+            chunk_bytes: names.size("sy_chunk")?,
+            slab_bytes,
+            unit_shift: names.constant("SY_UNIT_SHIFT")?.min(32),
+            first: names.field("sy_slab.first")?,
+            owner: names.field("sy_slab.owner")?,
+            free: names.field("sy_slab.free")?,
+            slots: names.field("sy_slab.slots")?,
+            watermark: names.field("sy_slab.watermark")?,
+            pieces: names.field("sy_slab.pieces")?,
+            bytes: names.field("sy_slab.bytes")?,
+            next: names.field("sy_slab.next")?,
+            start: names.field("sy_slab.start")?,
+            bits: names.field("sy_slab.bits")?,
+            reserved: names.field("sy_slab.large.reserved")?,
+            mixed: names.variable("sy_mixed")?,
+            grain_shift: names.constant("SY_GRAIN_SHIFT")?.min(16),
+            grains_bytes: names.size("sy_grains")?.max(1),
+            begins: names.field("sy_grains.begins")?,
+            out: names.field("sy_grains.out")?,
+        })
+    }
+}
+
+/// The fields of threads and magazines.
+struct MagazineFields {
+    thread_bytes: u64,
+    next_thread: Field,
+    slots: Field,
+    slots_end: Field,
+    state: Field,
+    number: Field,
+    free_state: u64,
+    slot_bytes: u64,
+    slots_bytes: u64,
+    loaded: Field,
+    previous: Field,
+    top: Field,
+    gone: Field,
+    magazine_bytes: u64,
+    next: Field,
+    count: Field,
+    items: Field,
+    items_max: u64,
+    segments: u64,
+    per_segment: u64,
+    shard_bytes: u64,
+    shard_top: Field,
+    number_mask: u64,
+    mixed_client: u64,
+}
+
+impl MagazineFields {
+    fn of(names: &Names) -> Result<Self> {
+        Ok(MagazineFields {
+            thread_bytes: names.size("sy_thread")?,
+            next_thread: names.field("sy_thread.next")?,
+            slots: names.field("sy_thread.slots")?,
+            slots_end: names.field("sy_thread.slots_end")?,
+            state: names.field("sy_thread.state")?,
+            number: names.field("sy_thread.number")?,
+            free_state: names.constant("SY_THREAD_FREE")?,
+            slot_bytes: names.size("sy_slot")?.max(1),
+            slots_bytes: names.constant("sy_slots_bytes")?,
+            loaded: names.field("sy_slot.loaded")?,
+            previous: names.field("sy_slot.previous")?,
+            top: names.field("sy_slot.top")?,
+            gone: names.field("sy_slot.gone")?,
+            magazine_bytes: names.size("sy_magazine")?,
+            next: names.field("sy_magazine.next")?,
+            count: names.field("sy_magazine.count")?,
+            items: names.field("sy_magazine.items")?,
+            items_max: names.constant("SY_MAGAZINE_ITEMS")?,
+            segments: names.variable("sy_magazine_segments")?,
+            per_segment: names.constant("SY_MAGAZINES_PER_SEGMENT")?.max(1),
+            shard_bytes: names.size("sy_depot_shard")?,
+            shard_top: names.field("sy_depot_shard.top")?,
+            number_mask: (1 << names.constant("SY_DEPOT_TAG_SHIFT")?.min(63)) - 1,
+            mixed_client: names.constant("SY_CLASS_MIXED")?,
+        })
+    }
+}
+
+/// The directory of ordinals, which the items of caches with handles are.
+struct Ordinals {
+    /// The address of the words of handles; 0: there is no directory.
+    words: u64,
+    /// For how many ordinals it has room, as a power of two.
+    shift: u64,
+    /// Each ordinal in use is below it.
+    limit: u64,
+    /// Ordinals that have a place together.
+    group: u64,
+}
+
+impl Ordinals {
+    fn read(image: &Image, names: &Names) -> Result<Self> {
+        let base = image.word(names.variable("sy_directory")?)?;
+        let shift = base % names.constant("sy_directory_shift_bits")?.max(1);
+        Ok(Ordinals {
+            words: base - shift,
+            shift: shift.min(40),
+            limit: image.word(names.variable("sy_directory_limit")?)?,
+            group: names.constant("sy_directory_group")?.max(1),
+        })
+    }
+
+    fn words_bytes(&self) -> u64 {
+        8 << self.shift
+    }
+
+    /// Words, places, highest generations and marks (src/cache/directory.c).
+    fn all_bytes(&self) -> u64 {
+        let count = 1 << self.shift;
+        self.words_bytes() + count / self.group * 12 + count / 512
+    }
+
+    /// The address of the slot that has an ordinal.
+    fn place(&self, image: &Image, ordinal: u64, slot: u64) -> Option<u64> {
+        if ordinal >= self.limit {
+            return None;
+        }
+        let places = self.words.checked_add(self.words_bytes())?;
+        let place = image
+            .word(places.checked_add(ordinal / self.group * 8)?)
+            .ok()?;
+        place.checked_add(ordinal % self.group * slot)
+    }
+}

@@ -1,0 +1,198 @@
+//! Opens a running process: its mappings, its resident pages, its memory. The process is not stopped,
+//! and nothing in it changes.
+
+use super::image::{Image, Mapping, Source};
+use anyhow::{bail, Context, Result};
+use procfs::process::{MMPermissions, MMapPath, MemoryMaps, Process};
+use procfs::ProcError;
+use std::fs::File;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+
+struct Memory(File);
+
+impl Source for Memory {
+    fn read(&self, address: u64, into: &mut [u8]) -> bool {
+        self.0.read_exact_at(into, address).is_ok()
+    }
+}
+
+/// Opens the memory of a process.
+pub fn open(pid: u32) -> Result<Image> {
+    let process = Process::new(pid as i32).map_err(|error| explained(pid, error))?;
+    let smaps = process.smaps().map_err(|error| explained(pid, error))?;
+    if smaps.0.is_empty() {
+        bail!("process {pid} has no memory: it has ended, or it belongs to the kernel");
+    }
+    let file = |name: &str| {
+        let path = format!("/proc/{pid}/{name}");
+        File::open(&path).with_context(|| match name {
+            "mem" => denied(pid),
+            _ => format!("cannot open {path}"),
+        })
+    };
+    let memory = Memory(file("mem")?);
+    let mappings = mappings_of(&smaps);
+    let pagemap = file("pagemap")?;
+    let pages = scan(&pagemap).or_else(|| walk(&pagemap, &mappings));
+    let pages = pages.context("the resident pages of the process cannot be listed")?;
+    Ok(Image::new(Box::new(memory), mappings, &pages))
+}
+
+/// The system's own sums: resident bytes and the process's share of them.
+pub fn sums(pid: u32) -> Option<(u64, u64)> {
+    let process = Process::new(pid as i32).ok()?;
+    let rollup = process.smaps_rollup().ok()?;
+    let map = rollup.memory_map_rollup.0.first()?;
+    let of = |key: &str| map.extension.map.get(key).copied();
+    Some((of("Rss")?, of("Pss")?))
+}
+
+fn denied(pid: u32) -> String {
+    format!(
+        "you may not read the memory of process {pid}: run this as the same user or as root, and see \
+         /proc/sys/kernel/yama/ptrace_scope (with 1, only the parent of a process and root may)"
+    )
+}
+
+fn explained(pid: u32, error: ProcError) -> anyhow::Error {
+    match error {
+        ProcError::NotFound(_) => anyhow::anyhow!("there is no process {pid}"),
+        ProcError::PermissionDenied(_) => anyhow::anyhow!(denied(pid)),
+        other => anyhow::Error::new(other).context(format!("cannot read about process {pid}")),
+    }
+}
+
+fn mappings_of(smaps: &MemoryMaps) -> Vec<Mapping> {
+    let figures = smaps.0.iter().map(|one| {
+        let of = |key: &str| one.extension.map.get(key).copied().unwrap_or(0) as f64;
+        Mapping {
+            range: one.address.0..one.address.1,
+            name: name_of(&one.pathname),
+            offset: one.offset,
+            readable: one.perms.contains(MMPermissions::READ),
+            writable: one.perms.contains(MMPermissions::WRITE),
+            share: if of("Rss") > 0.0 {
+                (of("Pss") / of("Rss")).min(1.0)
+            } else {
+                1.0
+            },
+        }
+    });
+    figures.collect()
+}
+
+fn name_of(path: &MMapPath) -> String {
+    match path {
+        MMapPath::Path(path) => path.display().to_string(),
+        MMapPath::Heap => "[heap]".into(),
+        MMapPath::Stack => "[stack]".into(),
+        MMapPath::TStack(thread) => format!("[stack:{thread}]"),
+        MMapPath::Vdso => "[vdso]".into(),
+        MMapPath::Vvar => "[vvar]".into(),
+        MMapPath::Vsyscall => "[vsyscall]".into(),
+        MMapPath::Rollup => "[rollup]".into(),
+        MMapPath::Vsys(_) => "[shared memory]".into(),
+        MMapPath::Other(name) => format!("[{name}]"),
+        MMapPath::Anonymous => String::new(),
+    }
+}
+
+// ---- resident pages ----
+
+/// Linux 6.7 and later: `struct pm_scan_arg` of linux/fs.h.
+#[repr(C)]
+#[derive(Default)]
+struct ScanArg {
+    size: u64,
+    flags: u64,
+    start: u64,
+    end: u64,
+    walk_end: u64,
+    vec: u64,
+    vec_len: u64,
+    max_pages: u64,
+    category_inverted: u64,
+    category_mask: u64,
+    category_anyof_mask: u64,
+    return_mask: u64,
+}
+
+#[repr(C)]
+#[derive(Default, Clone, Copy)]
+struct PageRegion {
+    start: u64,
+    end: u64,
+    categories: u64,
+}
+
+const PAGEMAP_SCAN: libc::c_ulong = 0xc060_6610;
+const PAGE_IS_PRESENT: u64 = 1 << 3;
+const PAGE_IS_PFNZERO: u64 = 1 << 5;
+
+/// The end of the addresses of processes.
+const ADDRESSES: u64 = if cfg!(target_arch = "x86_64") {
+    (1 << 47) - 4096
+} else {
+    1 << 48
+};
+
+/// The resident pages, by the system call for that. Pages that are the system's page of zeros count
+/// nowhere as memory. `None`: the system does not have the call.
+fn scan(pagemap: &File) -> Option<Vec<Range<u64>>> {
+    let mut regions = vec![PageRegion::default(); 4096];
+    let mut pages = Vec::new();
+    let mut start = 0;
+    while start < ADDRESSES {
+        let mut arg = ScanArg {
+            size: size_of::<ScanArg>() as u64,
+            start,
+            end: ADDRESSES,
+            vec: regions.as_mut_ptr() as u64,
+            vec_len: regions.len() as u64,
+            category_inverted: PAGE_IS_PFNZERO,
+            category_mask: PAGE_IS_PRESENT | PAGE_IS_PFNZERO,
+            return_mask: PAGE_IS_PRESENT,
+            ..ScanArg::default()
+        };
+        // SAFETY: the structure is the kernel's, and `vec` has room for `vec_len` regions.
+        let found = unsafe { libc::ioctl(pagemap.as_raw_fd(), PAGEMAP_SCAN as _, &mut arg) };
+        let found = usize::try_from(found).ok()?;
+        pages.extend(regions[..found].iter().map(|one| one.start..one.end));
+        if arg.walk_end <= start {
+            break;
+        }
+        start = arg.walk_end;
+    }
+    Some(pages)
+}
+
+/// The same from the entries of single pages. The system's page of zeros cannot be told apart.
+fn walk(pagemap: &File, mappings: &[Mapping]) -> Option<Vec<Range<u64>>> {
+    const PRESENT: u64 = 1 << 63;
+    // SAFETY: sysconf has no preconditions.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
+    let mut pages: Vec<Range<u64>> = Vec::new();
+    let mut entries = vec![0; 64 << 10];
+    for mapping in mappings.iter().filter(|one| !one.name.starts_with("[v")) {
+        let mut at = mapping.range.start;
+        while at < mapping.range.end {
+            let count = ((mapping.range.end - at) / page * 8).min(entries.len() as u64) as usize;
+            pagemap
+                .read_exact_at(&mut entries[..count], at / page * 8)
+                .ok()?;
+            for entry in entries[..count].chunks_exact(8) {
+                let entry = u64::from_le_bytes(entry.try_into().expect("eight bytes"));
+                if entry & PRESENT != 0 {
+                    match pages.last_mut() {
+                        Some(last) if last.end == at => last.end += page,
+                        _ => pages.push(at..at + page),
+                    }
+                }
+                at += page;
+            }
+        }
+    }
+    Some(pages)
+}

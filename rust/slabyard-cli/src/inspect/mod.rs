@@ -1,0 +1,135 @@
+//! Looks into a process that uses Slabyard, from outside: where its memory is, and what keeps it.
+//!
+//! The process need not help, and is not stopped. [`live`] opens a process as an [`image`];
+//! [`shape`] finds the library in it; [`heap`] reads what the library has; [`segments`] divides the
+//! memory for objects; [`account`] counts each resident page once; [`pins`] says what keeps free
+//! memory from going back; [`text`], [`metrics`] and
+//! [`snapshot`] show and keep it.
+
+mod account;
+pub mod commands;
+mod heap;
+mod image;
+mod live;
+mod metrics;
+mod pins;
+mod segments;
+mod shape;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use account::{Account, ThreadRow};
+use anyhow::{Context, Result};
+use heap::Heap;
+use image::Image;
+use std::fs;
+
+/// A process that was read.
+pub struct Look {
+    pub pid: u32,
+    image: Image,
+    pub heaps: Vec<Heap>,
+}
+
+impl Look {
+    pub fn at(pid: u32) -> Result<Look> {
+        let image = live::open(pid)?;
+        let heaps = account::heaps(&image)?;
+        Ok(Look { pid, image, heaps })
+    }
+
+    pub fn account(&self) -> Account {
+        let stacks = stack_pointers(self.pid);
+        let mut account = Account::take(self.pid, &self.image, &self.heaps, &stacks);
+        account.program = program(self.pid);
+        for thread in &mut account.threads {
+            name_thread(self.pid, thread);
+        }
+        let sums = live::sums(self.pid);
+        account.system_rss_bytes = sums.map(|(rss, _)| rss);
+        account.system_pss_bytes = sums.map(|(_, pss)| pss);
+        account
+    }
+
+    pub fn pins(&self, shown: usize) -> Vec<pins::Pins> {
+        // SAFETY: sysconf has no preconditions.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
+        let find = |heap| pins::find(&self.image, heap, page, shown);
+        self.heaps.iter().map(find).collect()
+    }
+
+    /// What lies at an address, in words.
+    pub fn what_is(&self, address: u64) -> String {
+        let of_heap = self
+            .heaps
+            .iter()
+            .find_map(|heap| pins::what_is(heap, address));
+        let resident = self
+            .image
+            .resident
+            .between(address..address.saturating_add(1));
+        let memory = match resident.bytes {
+            0 => "; its page holds no memory",
+            _ => "",
+        };
+        let what = of_heap.unwrap_or_else(|| match self.image.mapping_at(address) {
+            Some(one) if one.name.is_empty() => "anonymous memory that is not Slabyard's".into(),
+            Some(one) => format!("in {}", one.name),
+            None => return "nothing is mapped there".into(),
+        });
+        if self.image.mapping_at(address).is_none() {
+            return what;
+        }
+        format!("{what}{memory}")
+    }
+}
+
+/// The process with this number, or the only one with this name.
+pub fn process(name: &str) -> Result<u32> {
+    if let Ok(pid) = name.parse() {
+        return Ok(pid);
+    }
+    let processes = procfs::process::all_processes().context("cannot list the processes")?;
+    let named: Vec<u32> = processes
+        .filter_map(Result::ok)
+        .filter(|one| {
+            let is_name = |stat: procfs::process::Stat| stat.comm == name;
+            one.stat().is_ok_and(is_name)
+        })
+        .map(|one| one.pid as u32)
+        .collect();
+    match named[..] {
+        [] => anyhow::bail!("there is no process {name:?}"),
+        [pid] => Ok(pid),
+        _ => anyhow::bail!("several processes are named {name:?}: {named:?}; say which one"),
+    }
+}
+
+fn program(pid: u32) -> String {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    name.trim_end().replace(char::is_control, "?")
+}
+
+fn name_thread(pid: u32, thread: &mut ThreadRow) {
+    let of = |file| fs::read_to_string(format!("/proc/{pid}/task/{}/{file}", thread.number));
+    let name = of("comm").unwrap_or_default();
+    thread.name = name.trim_end().replace(char::is_control, "?");
+    let stat = of("stat").unwrap_or_default();
+    let after_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    thread.state = after_name.chars().next().unwrap_or('?');
+}
+
+/// Where the stacks of the threads are that wait in a system call.
+fn stack_pointers(pid: u32) -> Vec<u64> {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
+    let pointer = |task: fs::DirEntry| {
+        let text = fs::read_to_string(task.path().join("syscall")).ok()?;
+        let word = text.split_whitespace().rev().nth(1)?;
+        u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()
+    };
+    tasks.filter_map(Result::ok).filter_map(pointer).collect()
+}

@@ -1,0 +1,195 @@
+//! Divides the memory for objects into segments: neighbouring slots of one slab with the same state.
+
+use super::heap::{Area, Content, Heap, Holder, Run, Slab, Waiting};
+use std::ops::Range;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// Objects that the program has.
+    Live,
+    /// Free objects in a magazine.
+    Waiting(Holder),
+    /// Free slots of a slab, or holes between objects.
+    Free,
+    /// Slots that were never used.
+    NeverUsed,
+    /// Of a slab: before the first slot and behind the last.
+    Tail,
+    /// A large object.
+    Large,
+    /// In no run.
+    Units,
+    /// A large span that was freed, and is kept for reuse.
+    Kept,
+    /// In a run whose owner is changing.
+    Changing,
+}
+
+#[derive(Debug, Clone)]
+pub struct Segment {
+    pub range: Range<u64>,
+    pub state: State,
+    /// The index of the cache; `None`: it belongs to no cache.
+    pub cache: Option<usize>,
+    /// Objects in it.
+    pub count: u64,
+    /// Bytes from one object to the next.
+    pub slot: u64,
+}
+
+/// Calls `visit` for all segments, in order of address.
+pub fn each(heap: &Heap, visit: &mut dyn FnMut(&Segment)) {
+    let sizes = sizes(heap);
+    for area in &heap.areas {
+        each_of_area(heap, &sizes, area, visit);
+    }
+}
+
+/// The size classes of malloc by the bytes of their objects.
+fn sizes(heap: &Heap) -> Vec<(u64, usize)> {
+    let classes = heap.caches.iter().enumerate();
+    let mut sizes: Vec<_> = classes
+        .filter(|(_, cache)| cache.kind == super::heap::Kind::Size)
+        .map(|(index, cache)| (cache.slot, index))
+        .collect();
+    sizes.sort_unstable();
+    sizes
+}
+
+fn plain(range: Range<u64>, state: State) -> Segment {
+    Segment {
+        range,
+        state,
+        cache: None,
+        count: 0,
+        slot: 0,
+    }
+}
+
+fn each_of_area(heap: &Heap, sizes: &[(u64, usize)], area: &Area, visit: &mut dyn FnMut(&Segment)) {
+    let rest = if area.kept { State::Kept } else { State::Units };
+    let mut at = area.range.start;
+    for run in &area.runs {
+        if at < run.range.start {
+            visit(&plain(at..run.range.start, rest));
+        }
+        match &run.content {
+            _ if area.kept => visit(&plain(run.range.clone(), State::Kept)),
+            Content::Span => visit(&Segment {
+                count: 1,
+                slot: run.range.end - run.range.start,
+                ..plain(run.range.clone(), State::Large)
+            }),
+            Content::Unknown => visit(&plain(run.range.clone(), State::Changing)),
+            Content::Slab(slab) => each_of_slab(heap, run, slab, visit),
+            Content::Mixed(_) => each_of_mixed(heap, sizes, run, visit),
+        }
+        at = run.range.end;
+    }
+    if at < area.range.end {
+        visit(&plain(at..area.range.end, rest));
+    }
+}
+
+/// The free objects in magazines that lie within a range.
+fn waiting_in<'a>(heap: &'a Heap, range: &Range<u64>) -> &'a [Waiting] {
+    let waiting = &heap.waiting;
+    let from = waiting.partition_point(|one| one.address < range.start);
+    let to = waiting.partition_point(|one| one.address < range.end);
+    &waiting[from..to]
+}
+
+fn each_of_slab(heap: &Heap, run: &Run, slab: &Slab, visit: &mut dyn FnMut(&Segment)) {
+    let cache = &heap.caches[slab.cache];
+    let slot = cache.slot.max(1);
+    let end = slab.slots.checked_mul(slot);
+    let end = end.and_then(|bytes| slab.first.checked_add(bytes));
+    let fits = |end: &u64| slab.first >= run.range.start && *end <= run.range.end;
+    let Some(end) = end.filter(fits) else {
+        visit(&plain(run.range.clone(), State::Changing));
+        return;
+    };
+    let tail = |range: Range<u64>| Segment {
+        cache: Some(slab.cache),
+        ..plain(range, State::Tail)
+    };
+    if run.range.start < slab.first {
+        visit(&tail(run.range.start..slab.first));
+    }
+    let mut waiting = waiting_in(heap, &run.range).iter().peekable();
+    let mut open: Option<Segment> = None;
+    for number in 0..slab.slots {
+        let at = slab.first + number * slot;
+        let mut holder = None;
+        while let Some(one) = waiting.next_if(|one| one.address < at + slot) {
+            holder = Some(one.holder);
+        }
+        let state = match holder {
+            // A bit that is set is newer than the magazine, or the other way round; a slot that was
+            // just flushed is free.
+            _ if slab.is_free(number) && number >= slab.watermark => State::NeverUsed,
+            _ if slab.is_free(number) => State::Free,
+            Some(holder) => State::Waiting(holder),
+            None => State::Live,
+        };
+        match &mut open {
+            Some(segment) if segment.state == state => {
+                segment.range.end = at + slot;
+                segment.count += 1;
+            }
+            _ => {
+                if let Some(done) = open.take() {
+                    visit(&done);
+                }
+                open = Some(Segment {
+                    range: at..at + slot,
+                    state,
+                    cache: Some(slab.cache),
+                    count: 1,
+                    slot,
+                });
+            }
+        }
+    }
+    if let Some(done) = open {
+        visit(&done);
+    }
+    if end < run.range.end {
+        visit(&tail(end..run.range.end));
+    }
+}
+
+fn each_of_mixed(heap: &Heap, sizes: &[(u64, usize)], run: &Run, visit: &mut dyn FnMut(&Segment)) {
+    let Content::Mixed(pieces) = &run.content else {
+        return;
+    };
+    let waiting = waiting_in(heap, &run.range);
+    let mut at = run.range.start;
+    for piece in pieces {
+        let range = piece.start.max(at)..(piece.start + piece.bytes).min(run.range.end);
+        if range.start >= range.end {
+            continue;
+        }
+        if at < range.start {
+            visit(&plain(at..range.start, State::Changing));
+        }
+        at = range.end;
+        let found = waiting.binary_search_by_key(&piece.start, |one| one.address);
+        let state = match (piece.out, found) {
+            (false, _) => State::Free,
+            (true, Ok(found)) => State::Waiting(waiting[found].holder),
+            (true, Err(_)) => State::Live,
+        };
+        let class = sizes.binary_search_by_key(&piece.bytes, |&(size, _)| size);
+        visit(&Segment {
+            range,
+            state,
+            cache: class.ok().filter(|_| piece.out).map(|at| sizes[at].1),
+            count: piece.out.into(),
+            slot: piece.bytes,
+        });
+    }
+    if at < run.range.end {
+        visit(&plain(at..run.range.end, State::Changing));
+    }
+}

@@ -1,0 +1,254 @@
+//! Finds the library in a process, and where the fields of its structures are.
+//!
+//! Each executable or shared library with a copy of the library has a note that leads to a
+//! description of the structures (src/base/shape.h). It names fields, constants and variables, so
+//! this tool reads processes with older and newer versions too.
+
+use super::image::{text_of, Image, Mapping};
+use anyhow::{bail, Context, Result};
+use std::collections::HashMap;
+use std::ops::Range;
+
+const NAME: &[u8] = b"Slabyard\0";
+const MAGIC: &[u8; 16] = b"slabyard shapes\0";
+const VERSION: u64 = 1;
+const PARTS_MAX: u64 = 256;
+const ROWS_MAX: u64 = 4096;
+
+const DAMAGED: &str = "its description of the structures is damaged";
+
+fn missing(name: &str) -> String {
+    format!("it has no {name}, which this tool looks for: use the tool of the library's version")
+}
+
+/// A copy of the library in a process.
+#[derive(Debug)]
+pub struct Found {
+    /// The file that it is part of.
+    pub file: String,
+    /// All of the file in memory, code and variables.
+    pub range: Range<u64>,
+    /// The address of its description.
+    pub shapes: u64,
+}
+
+/// All copies of the library, in order of address.
+pub fn find(image: &Image) -> Vec<Found> {
+    let starts = image.mappings.iter().enumerate().filter(|(at, one)| {
+        let begins = one.offset == 0 && !one.name.starts_with('[');
+        // A program that was linked at a fixed address, or whose file was removed, has an anonymous
+        // name; so the content decides.
+        begins && !(*at > 0 && one.name.is_empty())
+    });
+    starts
+        .filter_map(|(_, mapping)| find_in(image, mapping))
+        .collect()
+}
+
+/// The parts of a program header that matter.
+struct Segment {
+    kind: u32,
+    address: u64,
+    bytes: u64,
+}
+
+const LOAD: u32 = 1;
+const NOTE: u32 = 4;
+
+fn find_in(image: &Image, mapping: &Mapping) -> Option<Found> {
+    let start = mapping.range.start;
+    let segments = segments(image, start)?;
+    let loaded = |one: &&Segment| one.kind == LOAD;
+    let first = segments
+        .iter()
+        .filter(loaded)
+        .map(|one| one.address)
+        .min()?;
+    let end = segments
+        .iter()
+        .filter(loaded)
+        .filter_map(|one| one.address.checked_add(one.bytes))
+        .max()?;
+    let bias = start.wrapping_sub(first & !0xfff);
+    let notes = segments.iter().filter(|one| one.kind == NOTE);
+    let shapes = notes
+        .filter_map(|one| note_in(image, bias.wrapping_add(one.address), one.bytes))
+        .next()?;
+    Some(Found {
+        file: mapping.name.clone(),
+        range: start..bias.wrapping_add(end).max(start),
+        shapes,
+    })
+}
+
+/// The program headers of a 64-bit ELF file, as `Elf64_Ehdr` and `Elf64_Phdr` have them.
+fn segments(image: &Image, start: u64) -> Option<Vec<Segment>> {
+    const MOST: u64 = 128;
+    let head = image.bytes(start, 64).ok()?;
+    if !head.starts_with(b"\x7fELF\x02\x01") {
+        return None;
+    }
+    let short = |at: usize| u64::from(u16::from_le_bytes([head[at], head[at + 1]]));
+    let offset = u64::from_le_bytes(head[32..40].try_into().ok()?);
+    let (bytes, count) = (short(54), short(56));
+    if bytes < 56 || count > MOST || offset > 1 << 20 {
+        return None;
+    }
+    let all = image.bytes(start + offset, bytes * count).ok()?;
+    let segment = |of: &[u8]| {
+        Some(Segment {
+            kind: u32::from_le_bytes(of[..4].try_into().ok()?),
+            address: u64::from_le_bytes(of[16..24].try_into().ok()?),
+            bytes: u64::from_le_bytes(of[40..48].try_into().ok()?),
+        })
+    };
+    all.chunks_exact(bytes as usize).map(segment).collect()
+}
+
+/// The address that the library's note leads to.
+fn note_in(image: &Image, start: u64, bytes: u64) -> Option<u64> {
+    const MOST: u64 = 64 << 10;
+    let notes = image.bytes(start, bytes.min(MOST)).ok()?;
+    let word = |at: usize| {
+        let bytes = notes.get(at..at + 4)?;
+        Some(u32::from_le_bytes(bytes.try_into().ok()?))
+    };
+    let whole = |bytes: u32| (bytes as usize).next_multiple_of(4);
+    let mut at = 0;
+    while let (Some(name), Some(content)) = (word(at), word(at + 4)) {
+        let content_at = at + 12 + whole(name);
+        if notes
+            .get(at + 12..)
+            .is_some_and(|rest| rest.starts_with(NAME))
+            && content == 4
+        {
+            let distance = word(content_at)? as i32;
+            let place = start.wrapping_add(content_at as u64);
+            return Some(place.wrapping_add_signed(distance.into()));
+        }
+        at = content_at.checked_add(whole(content))?;
+    }
+    None
+}
+
+/// A field of a structure.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Field {
+    pub offset: u32,
+    pub bytes: u32,
+}
+
+/// The names of one copy of the library.
+#[derive(Debug)]
+pub struct Names {
+    numbers: HashMap<String, Field>,
+    variables: HashMap<String, u64>,
+}
+
+impl Names {
+    pub fn read(image: &Image, at: u64) -> Result<Self> {
+        let head = image.bytes(at, 32)?;
+        if !head.starts_with(MAGIC) {
+            bail!(DAMAGED);
+        }
+        let version = image.number(at + 16, 4)?;
+        let count = image.number(at + 20, 4)?;
+        if version != VERSION {
+            bail!(
+                "its description of the structures has version {version}, and this tool knows {VERSION}"
+            );
+        }
+        if count > PARTS_MAX {
+            bail!(DAMAGED);
+        }
+        let mut names = Names {
+            numbers: HashMap::new(),
+            variables: HashMap::new(),
+        };
+        for part in image.words(image.word(at + 24)?, count)? {
+            names.read_part(image, part)?;
+        }
+        Ok(names)
+    }
+
+    fn read_part(&mut self, image: &Image, part: u64) -> Result<()> {
+        const NUMBER: usize = 48;
+        const VARIABLE: usize = 48;
+        let (numbers, variables) = (image.word(part)?, image.word(part.wrapping_add(8))?);
+        let number_count = image.number(part.wrapping_add(16), 4)?;
+        let variable_count = image.number(part.wrapping_add(20), 4)?;
+        if number_count > ROWS_MAX || variable_count > ROWS_MAX {
+            bail!(DAMAGED);
+        }
+        for row in image
+            .bytes(numbers, number_count * NUMBER as u64)?
+            .chunks_exact(NUMBER)
+        {
+            let word = |at: usize| u32::from_le_bytes(row[at..at + 4].try_into().expect("four"));
+            let field = Field {
+                offset: word(40),
+                bytes: word(44),
+            };
+            self.numbers.insert(text_of(&row[..40]), field);
+        }
+        let rows = image.bytes(variables, variable_count * VARIABLE as u64)?;
+        for row in rows.chunks_exact(VARIABLE) {
+            let address = u64::from_le_bytes(row[..8].try_into().expect("eight"));
+            self.variables.insert(text_of(&row[8..]), address);
+        }
+        Ok(())
+    }
+
+    pub fn field(&self, name: &str) -> Result<Field> {
+        self.numbers
+            .get(name)
+            .copied()
+            .with_context(|| missing(name))
+    }
+
+    /// The value of a constant.
+    pub fn constant(&self, name: &str) -> Result<u64> {
+        Ok(self.field(name)?.offset.into())
+    }
+
+    /// The bytes of a type.
+    pub fn size(&self, name: &str) -> Result<u64> {
+        Ok(self.field(name)?.bytes.into())
+    }
+
+    /// The address of a variable.
+    pub fn variable(&self, name: &str) -> Result<u64> {
+        self.variables
+            .get(name)
+            .copied()
+            .with_context(|| missing(name))
+    }
+}
+
+/// A structure that was read.
+#[derive(Clone, Copy)]
+pub struct Record<'a>(pub &'a [u8]);
+
+impl<'a> Record<'a> {
+    /// A number; 0 if the structure ends before the field.
+    pub fn get(self, field: Field) -> u64 {
+        let start = field.offset as usize;
+        let mut word = [0; 8];
+        let count = (field.bytes as usize).min(8);
+        if let Some(bytes) = self.0.get(start..start + count) {
+            word[..count].copy_from_slice(bytes);
+        }
+        u64::from_le_bytes(word)
+    }
+
+    pub fn text(self, field: Field) -> String {
+        text_of(self.bytes(field))
+    }
+
+    pub fn bytes(self, field: Field) -> &'a [u8] {
+        let start = field.offset as usize;
+        self.0
+            .get(start..start + field.bytes as usize)
+            .unwrap_or(&[])
+    }
+}
