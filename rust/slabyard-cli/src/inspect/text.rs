@@ -29,9 +29,7 @@ fn change(bytes: i64) -> String {
 pub fn account(account: &Account) -> String {
     let mut text = format!("{}\n\n", heading(account));
     let shared = account.pss_bytes != account.rss_bytes;
-    let mut rows = vec![head(
-        &["", "resident", "", "of it this process's"][..3 + usize::from(shared)],
-    )];
+    let mut rows = vec![head(&["", "RSS", "", "PSS"][..3 + usize::from(shared)])];
     let total = account.rss_bytes;
     let mut row = |name: &str, resident: u64, own: f64| {
         let mut cells = vec![name.to_string(), bytes(resident), percent(resident, total)];
@@ -258,9 +256,9 @@ pub fn pins(account: &Account, heaps: &[Heap], all: &[Pins]) -> String {
             "objects",
             "free per object",
         ])];
-        for (pin, kept) in &by {
+        let mut row = |who: String, kept: &Kept| {
             rows.push(vec![
-                who(**pin, heap),
+                who,
                 bytes(kept.free_bytes),
                 percent(kept.free_bytes, free),
                 grouped(kept.pages),
@@ -269,6 +267,18 @@ pub fn pins(account: &Account, heaps: &[Heap], all: &[Pins]) -> String {
                     .checked_div(kept.objects)
                     .map_or("-".into(), bytes),
             ]);
+        };
+        for (pin, kept) in by.iter().take(ROWS) {
+            row(who(**pin, heap), kept);
+        }
+        if by.len() > ROWS {
+            let mut rest = Kept::default();
+            for (_, kept) in &by[ROWS..] {
+                rest.pages += kept.pages;
+                rest.free_bytes += kept.free_bytes;
+                rest.objects += kept.objects;
+            }
+            row(format!("{} others", by.len() - ROWS), &rest);
         }
         lay_out(&mut text, &rows);
         pages(&mut text, heap, &pins.pages);
