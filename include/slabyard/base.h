@@ -56,7 +56,7 @@
 /* The version of these headers (sy_version is the library's). SY_VERSION can be compared: 10203 is
  * 1.2.3. */
 #define SY_VERSION_MAJOR 0
-#define SY_VERSION_MINOR 2
+#define SY_VERSION_MINOR 3
 #define SY_VERSION_PATCH 0
 #define SY_VERSION       (SY_VERSION_MAJOR * 10000 + SY_VERSION_MINOR * 100 + SY_VERSION_PATCH)
 

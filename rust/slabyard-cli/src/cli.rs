@@ -74,6 +74,8 @@ enum Ask {
     Faults(FaultsArgs),
     /// Run a program with Slabyard as its malloc
     Run(RunArgs),
+    /// List the options of Slabyard, which the variable SLABYARD sets
+    Options,
     #[command(flatten)]
     Inspect(inspect::commands::Ask),
     #[command(hide = true)]
@@ -405,6 +407,9 @@ pub fn main() -> ExitCode {
         Ask::Compare(args) if args.run => compare_runs(*args),
         Ask::Compare(args) => compare(&args),
         Ask::Info(args) => show_info(&args),
+        Ask::Options => run::options_of_library()
+            .and_then(|text| ui::print(&text))
+            .map(|()| 0),
         Ask::Inspect(ask) => inspect::commands::run(&ask),
         Ask::Worker(args) => worker::main(&args.folder, &args.allocator, args.pass).map(|()| 0),
     };

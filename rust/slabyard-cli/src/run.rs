@@ -50,6 +50,21 @@ pub fn run(plan: &Plan) -> Result<Ended> {
     program::run(command, &signals, PAUSE, Reach::First, &mut |_| ())
 }
 
+/// The options of the library, as it lists them itself: in a process that does nothing else.
+pub fn options_of_library() -> Result<String> {
+    let library = Library::carried()?;
+    let this = std::env::current_exe().context("the tool does not find its own file")?;
+    let mut command = Command::new(this);
+    command.arg("--version").env("SLABYARD", "help");
+    library.preload_into(&mut command);
+    let output = command.output().context("cannot start a process")?;
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    if text.is_empty() {
+        anyhow::bail!("the library does not list its options");
+    }
+    Ok(text)
+}
+
 /// The line of `--summary`: how the program ended, its time and its memory.
 pub fn summary(ended: &Ended) -> String {
     let how = match (ended.status.code(), ended.status.signal()) {

@@ -1,1 +1,348 @@
+//! The account of a process against what the library in it says of itself, and against the system.
 
+use super::account::{Account, What};
+use super::image::{Image, Mapping, Resident, Source, Weight};
+use super::{metrics, snapshot::Snapshot, Look};
+use slabyard_sys::*;
+use std::ffi::{c_int, c_void, CStr, CString};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::ptr::null_mut;
+
+// ---- the process that is looked at ----
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (self.0 >> 33) as usize % end
+    }
+}
+
+fn cache(name: &str, size: usize, flags: u32) -> *mut sy_cache {
+    let name = CString::new(name).unwrap();
+    let config = sy_cache_config {
+        name: name.as_ptr(),
+        size,
+        flags,
+        ..sy_cache_config::default()
+    };
+    // SAFETY: the name outlives the call.
+    let cache = unsafe { sy_cache_create(&config) };
+    assert!(!cache.is_null());
+    cache
+}
+
+/// Allocates `count` objects, writes them, and frees all but one in `kept`.
+unsafe fn churn(cache: *mut sy_cache, size: usize, count: usize, kept: usize) -> Vec<*mut c_void> {
+    let mut random = Random(size as u64);
+    let objects: Vec<_> = (0..count).map(|_| sy_cache_alloc(cache)).collect();
+    for &object in &objects {
+        object.cast::<u8>().write_bytes(1, size);
+    }
+    let (stay, go): (Vec<_>, Vec<_>) = objects.into_iter().partition(|_| random.below(kept) == 0);
+    go.into_iter()
+        .for_each(|object| sy_cache_free(cache, object));
+    stay
+}
+
+/// Sizes that change, so that slabs become mixed units.
+unsafe fn churn_sizes() {
+    let mut random = Random(7);
+    for size in [48, 112, 352, 64, 900, 208] {
+        let objects: Vec<_> = (0..(6 << 20) / size).map(|_| sy_malloc(size)).collect();
+        for object in objects {
+            object.cast::<u8>().write_bytes(2, size);
+            if random.below(12) != 0 {
+                sy_free(object);
+            }
+        }
+    }
+}
+
+unsafe extern "C" fn tell(_: *mut c_void, account: *const sy_cache_account) -> c_int {
+    let (kind, stats) = ((*account).kind, (*account).stats);
+    println!(
+        "cache {} {kind} {} {} {} {}",
+        CStr::from_ptr(stats.name.as_ptr()).to_str().unwrap(),
+        stats.object_size,
+        stats.in_use,
+        stats.in_loaded + stats.in_depot,
+        stats.mapped,
+    );
+    0
+}
+
+/// Runs in a process of its own, until its input ends.
+#[test]
+#[ignore = "a part of other tests, which start it"]
+fn stage() {
+    let plain = cache("plain", 200, 0);
+    let named = cache("named", 72, SY_HANDLES);
+    let dense = cache("dense", 8, 0);
+    let odd = cache("odd", 33, SY_ZERO);
+    let epochs = cache("epochs", 96, SY_EPOCHS);
+    // SAFETY: each cache is used as its flags demand, and stays.
+    unsafe {
+        let stay = churn(plain, 200, 40_000, 10);
+        churn(named, 72, 10_000, 3);
+        churn(dense, 8, 100_000, 40);
+        churn(odd, 33, 5_000, 2);
+        churn(epochs, 96, 3_000, 2);
+        churn_sizes();
+        let large = sy_malloc(9 << 20);
+        large.cast::<u8>().write_bytes(3, 5 << 20);
+        sy_free(sy_malloc(20 << 20));
+        let free = sy_cache_alloc(plain);
+        sy_cache_free(plain, free);
+        let place = plain as usize;
+        let threads: Vec<_> = (0..3)
+            .map(|_| {
+                let (ready, told) = std::sync::mpsc::channel();
+                let work = move || {
+                    churn(place as *mut sy_cache, 200, 2_000, 2);
+                    ready.send(()).unwrap();
+                    // It keeps its magazines until the process ends.
+                    std::thread::sleep(std::time::Duration::from_secs(600));
+                };
+                std::thread::spawn(work);
+                told
+            })
+            .collect();
+        threads.iter().for_each(|told| told.recv().unwrap());
+        let ended = std::thread::spawn(move || churn(place as *mut sy_cache, 200, 2_000, 2).len());
+        ended.join().unwrap();
+        sy_cache_each(tell, null_mut());
+        println!("live {:#x} plain", stay[0] as usize);
+        println!("inside {:#x} plain", stay[0] as usize + 5);
+        println!("free {:#x} plain", free as usize);
+        println!("large {:#x} large", large as usize);
+    }
+    println!("ready");
+    std::io::stdout().flush().unwrap();
+    let _ = std::io::stdin().read(&mut [0]);
+}
+
+struct Stage {
+    child: Child,
+    lines: Vec<Vec<String>>,
+}
+
+impl Stage {
+    fn start() -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "inspect::tests::stage",
+                "--exact",
+                "--ignored",
+                "--nocapture",
+            ])
+            .env("SLABYARD", "decay=1h")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
+        let lines: Vec<_> = lines
+            .map_while(Result::ok)
+            .take_while(|line| line != "ready")
+            .map(|line| line.split(' ').map(str::to_string).collect())
+            .collect();
+        Stage { child, lines }
+    }
+
+    fn lines(&self, first: &str) -> impl Iterator<Item = &[String]> {
+        let lines = self.lines.iter().filter(move |line| line[0] == *first);
+        lines.map(|line| &line[1..])
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_process_is_accounted_for_to_the_page() {
+    let stage = Stage::start();
+    let look = Look::at(stage.child.id()).unwrap();
+    let account = look.account();
+    assert_eq!(account.problems, Vec::<String>::new());
+    assert_eq!(account.residual(), Some(0));
+    // The system rounds each mapping's share to KiB.
+    let pss = account.system_pss_bytes.unwrap();
+    assert!(account.pss_bytes.abs_diff(pss) <= 1024 * 1024, "{pss}");
+    for what in [
+        What::Live,
+        What::Large,
+        What::KeptSpans,
+        What::DepotMagazines,
+        What::Stacks,
+    ] {
+        assert!(account.of(what) > 0, "{what:?}");
+    }
+    assert_eq!(account.of(What::Changing), 0);
+    assert!(account.of(What::Large) >= 5 << 20 && account.of(What::Large) < 6 << 20);
+    agrees_with_the_library(&stage, &account);
+    words_for_addresses(&stage, &look);
+    every_free_byte_has_a_keeper(&look, &account);
+    let again = Snapshot::parse(&Snapshot::of(account).to_json().unwrap()).unwrap();
+    assert_eq!(again.account.rss_bytes, look.account().rss_bytes);
+}
+
+/// Objects of each cache, as `sy_cache_each` counts them.
+fn agrees_with_the_library(stage: &Stage, account: &Account) {
+    let mut told = 0;
+    let (mut live, mut waiting) = (0, 0);
+    for line in stage.lines("cache") {
+        let numbers: Vec<u64> = line[1..].iter().map(|word| word.parse().unwrap()).collect();
+        let [kind, size, in_use, in_magazines, mapped] = numbers[..] else {
+            panic!("{line:?}");
+        };
+        let mut rows = account.caches.iter();
+        let row = rows.find(|row| row.name == line[0] && row.object_bytes == size);
+        let row = row.unwrap_or_else(|| panic!("{line:?}"));
+        told += 1;
+        if kind == u64::from(SY_CACHE_OF_PROGRAM) {
+            assert_eq!(row.live_objects, in_use, "{line:?}");
+            assert_eq!(row.waiting_objects, in_magazines, "{line:?}");
+            assert_eq!(row.held_bytes, mapped, "{line:?}");
+        } else {
+            // The library counts objects in mixed units that wait to be put back as in use.
+            live += in_use;
+            waiting += in_magazines;
+        }
+    }
+    assert!(told > 10);
+    let sizes = account.caches.iter().filter(|row| row.kind == "malloc");
+    let (ours, ours_wait) = sizes.fold((0, 0), |(live, waiting), row| {
+        (live + row.live_objects, waiting + row.waiting_objects)
+    });
+    assert_eq!(ours + ours_wait, live + waiting);
+    assert!(ours <= live && live - ours <= 127, "{ours} {live}");
+}
+
+fn words_for_addresses(stage: &Stage, look: &Look) {
+    let is = |line: &str, words: &str| {
+        let line = stage.lines(line).next().unwrap();
+        let address = u64::from_str_radix(&line[0][2..], 16).unwrap();
+        let what = look.what_is(address);
+        assert!(what.starts_with(words), "{what:?}, not {words:?}");
+    };
+    is("live", "a live object of plain, 200 bytes");
+    is("inside", "a live object of plain, 200 bytes, at ");
+    is(
+        "free",
+        "a free object of plain, 200 bytes, in a magazine of thread ",
+    );
+    is("large", "a live large object, ");
+    assert_eq!(look.what_is(0), "nothing is mapped there");
+    assert_eq!(look.what_is(u64::MAX), "nothing is mapped there");
+}
+
+fn every_free_byte_has_a_keeper(look: &Look, account: &Account) {
+    let pins = look.pins(5);
+    let kept: u64 = pins
+        .iter()
+        .flat_map(|one| one.by.values())
+        .map(|one| one.free_bytes)
+        .sum();
+    assert_eq!(kept, account.free() + account.of(What::Tails));
+    assert_eq!(pins[0].pages.len(), 5);
+    assert!(pins[0]
+        .pages
+        .iter()
+        .all(|page| page.object_count > 0 && page.free_bytes > 0));
+}
+
+#[test]
+fn metrics_have_a_type_a_unit_and_an_end() {
+    let mut account: Account = serde_json::from_str(EMPTY).unwrap();
+    account.program = "a \"b\"\\".into();
+    let weight = Weight {
+        bytes: 4096,
+        shares: 2048.0,
+    };
+    account.resident.insert(What::Live, weight);
+    account.resident.insert(What::FreeUnits, weight);
+    assert_eq!(metrics::open_metrics(&[account]), METRICS);
+}
+
+const EMPTY: &str = r#"{"pid": 7, "program": "", "libraries": [], "resident": {}, "rss_bytes": 0,
+    "pss_bytes": 0, "system_rss_bytes": 4096, "system_pss_bytes": 0, "address_space_bytes": 9,
+    "caches": [], "threads": [], "files": [], "problems": []}"#;
+
+const METRICS: &str = r#"# TYPE slabyard_resident_bytes gauge
+# UNIT slabyard_resident_bytes bytes
+# HELP slabyard_resident_bytes Resident memory by what it is for; the sum is the RSS.
+slabyard_resident_bytes{pid="7",program="a \"b\"\\",for="live"} 4096
+slabyard_resident_bytes{pid="7",program="a \"b\"\\",for="free_units"} 4096
+# TYPE slabyard_proportional_bytes gauge
+# UNIT slabyard_proportional_bytes bytes
+# HELP slabyard_proportional_bytes The same, where a page that n processes share counts as an n-th; the sum is the PSS.
+slabyard_proportional_bytes{pid="7",program="a \"b\"\\",for="live"} 2048
+slabyard_proportional_bytes{pid="7",program="a \"b\"\\",for="free_units"} 2048
+# TYPE slabyard_residual_bytes gauge
+# UNIT slabyard_residual_bytes bytes
+# HELP slabyard_residual_bytes What the system counts directly after the account, less the account's sum.
+slabyard_residual_bytes{pid="7",program="a \"b\"\\"} 4096
+# TYPE slabyard_address_space_bytes gauge
+# UNIT slabyard_address_space_bytes bytes
+# HELP slabyard_address_space_bytes Address space for objects that holds no memory.
+slabyard_address_space_bytes{pid="7",program="a \"b\"\\"} 9
+# EOF
+"#;
+
+struct Nothing;
+
+impl Source for Nothing {
+    fn read(&self, _: u64, into: &mut [u8]) -> bool {
+        into.fill(7);
+        true
+    }
+}
+
+fn mapping(start: u64, end: u64, share: f64) -> Mapping {
+    Mapping {
+        range: start..end,
+        name: String::new(),
+        offset: 0,
+        readable: true,
+        writable: true,
+        share,
+    }
+}
+
+#[test]
+fn resident_bytes_add_up_in_any_division() {
+    let mappings = [mapping(0x1000, 0x4000, 0.5), mapping(0x4000, 0x8000, 1.0)];
+    let image = Image::new(
+        Box::new(Nothing),
+        mappings.to_vec(),
+        &[0x2000..0x5000, 0x7000..0x9000],
+    );
+    let resident: &Resident = &image.resident;
+    let all = Weight {
+        bytes: 0x5000,
+        shares: 0x4000 as f64,
+    };
+    assert_eq!(resident.all(), all);
+    for cut in [0, 0x1000, 0x2345, 0x4000, 0x5001, 0x7fff, 0x9000, u64::MAX] {
+        let mut sum = resident.between(0..cut);
+        sum += resident.between(cut..u64::MAX);
+        assert_eq!(sum, all, "{cut:#x}");
+    }
+    assert_eq!(resident.within(0x3000..0x8000).count(), 3);
+    // Pages that are not resident are not read, and those outside of mappings cannot be.
+    assert_eq!(image.word(0x2000), Ok(0x0707_0707_0707_0707));
+    assert_eq!(image.word(0x1000), Ok(0));
+    assert!(image.word(0x20_0000).is_err());
+    assert!(image.word(u64::MAX - 3).is_err());
+    assert!(image.bytes(0x2000, u64::MAX).is_err());
+}
