@@ -3,7 +3,7 @@
 # without apt-get, it lists the missing tools and fails. If nothing is missing, it does nothing and
 # does not use the network. The tools of the documentation site are Python packages, which are
 # installed in the virtual environment build/site-venv.
-# Usage: scripts/install.sh build|quick|test|check-all|demo|bench|bench-server|bench-programs|bench-threads|amalgamation|site
+# Usage: scripts/install.sh build|quick|test|check-all|demo|bench|bench-server|bench-programs|bench-threads|look|amalgamation|site
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -46,6 +46,15 @@ needs_of_quick() {
     cat <<END
 cmocka | pkg-config --exists cmocka | libcmocka-dev
 libdw | has_library libdw.so.1 | libdw1
+END
+}
+needs_of_look() {
+    cat <<END
+Redis | have redis-server && have redis-benchmark | redis-server redis-tools
+PostgreSQL | ls /usr/lib/postgresql/*/bin/pgbench | postgresql postgresql-client
+Prometheus | [ -x /usr/bin/prometheus ] | prometheus
+curl | have curl | curl
+Python | have python3 | python3
 END
 }
 needs_of_test() {
@@ -127,9 +136,10 @@ needs() {
     bench-server) needs_of_rust && needs_of_bench && needs_of_bench_server ;;
     bench-programs) needs_of_rust && needs_of_bench && needs_of_bench_programs ;;
     bench-threads) needs_of_rust && needs_of_bench && needs_of_bench_threads ;;
+    look) needs_of_build && needs_of_look ;;
     amalgamation) needs_of_python ;;
     site) needs_of_site ;;
-    *) echo "install.sh: build, quick, test, check-all, demo, bench, bench-server, bench-programs, bench-threads, amalgamation or site, not '$purpose'" >&2 && exit 2 ;;
+    *) echo "install.sh: build, quick, test, check-all, demo, bench, bench-server, bench-programs, bench-threads, look, amalgamation or site, not '$purpose'" >&2 && exit 2 ;;
     esac
 }
 

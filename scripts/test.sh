@@ -193,6 +193,8 @@ everything() {
         --features slabyard-nexus-slab-2/rc -- --skip holes_are_closed
     stage "cargo: test, all features" in_rust cargo test --locked --release -p slabyard \
         -p slabyard-nexus-slab -p slabyard-nexus-slab-2 --all-features
+    stage "the tool: release build" in_rust cargo build --locked --release -p slabyard-cli
+    check "accounts of real servers" tests/look/run.sh
     check "other processors, emulated" scripts/test-platforms aarch64 s390x i386
     check "cargo: other targets" scripts/check-rust-targets
     stage "miri: test" scripts/miri.sh
