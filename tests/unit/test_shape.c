@@ -13,6 +13,7 @@
 #include "base/shape.h"
 #include "cache/cache.h"
 #include "magazine/thread.h"
+#include "support/child.h"
 
 #if defined(__linux__) && defined(__ELF__)
 #    include <link.h>
@@ -104,15 +105,19 @@ static void fields_have_their_places(void **state) {
     assert_null(number_named("sy_cache.nothing"));
 }
 
-/* `slabyard account` names the thread whose magazines hold memory. */
+static void has_own_number(void *cache) {
+    void *object = sy_cache_alloc(cache);
+    must(object && sy_thread_known()->number == sy_os_thread());
+    sy_cache_free(cache, object);
+}
+
+/* `slabyard threads` names the thread whose magazines hold memory. */
 static void a_thread_has_the_system_s_number(void **state) {
     (void)state;
     sy_cache *cache = sy_cache_create(&(sy_cache_config){.name = "order", .size = 64});
     assert_non_null(cache);
-    void *object = sy_cache_alloc(cache);
-    assert_non_null(object);
-    assert_int_equal(sy_thread_known()->number, sy_os_thread());
-    sy_cache_free(cache, object);
+    has_own_number(cache);
+    assert_int_equal(in_child(has_own_number, cache), 0);
     assert_int_equal(sy_cache_destroy(cache), 0);
 }
 
