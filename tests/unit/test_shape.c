@@ -2,6 +2,7 @@
  * test_shape.c: what tools that read the process find (base/shape.h): the note that leads to the
  * description, and the names in it.
  */
+#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
