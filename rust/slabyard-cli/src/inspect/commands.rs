@@ -1,7 +1,7 @@
 //! The subcommands that look into processes.
 
 use super::snapshot::{self, Snapshot};
-use super::{metrics, process, text, Look};
+use super::{metrics, process, text, Depth, Look};
 use crate::ui;
 use anyhow::{bail, Context, Result};
 use clap::{Args, Subcommand};
@@ -33,6 +33,9 @@ pub struct AccountArgs {
     /// The process: its number, or its name if it is the only one
     #[arg(value_name = "PROCESS")]
     process: String,
+    /// Leave out what takes the system long: the PSS, and the comparison with its sums
+    #[arg(long)]
+    quick: bool,
     /// Write it as JSON
     #[arg(long, conflicts_with = "openmetrics")]
     json: bool,
@@ -107,23 +110,29 @@ fn address(text: &str) -> Result<u64, String> {
     u64::from_str_radix(digits, 16).map_err(|_| "not a hexadecimal number".to_string())
 }
 
-fn look(name: &str) -> Result<Look> {
-    Look::at(process(name)?)
+fn look(name: &str, depth: Depth) -> Result<Look> {
+    Look::at(process(name)?, depth)
 }
 
 /// Does what was asked; returns the exit status.
 pub fn run(ask: &Ask) -> Result<u8> {
     match ask {
         Ask::Account(args) => show_account(args)?,
-        Ask::Caches(args) => ui::print(&text::caches(&look(&args.process)?.account(), args.all))?,
-        Ask::Threads(args) => ui::print(&text::threads(&look(&args.process)?.account(), args.all))?,
+        Ask::Caches(args) => ui::print(&text::caches(
+            &look(&args.process, Depth::Quick)?.account(),
+            args.all,
+        ))?,
+        Ask::Threads(args) => ui::print(&text::threads(
+            &look(&args.process, Depth::Quick)?.account(),
+            args.all,
+        ))?,
         Ask::Pins(args) => {
-            let look = look(&args.process)?;
+            let look = look(&args.process, Depth::Quick)?;
             let pins = look.pins(args.pages);
             ui::print(&text::pins(&look.account(), &look.heaps, &pins))?;
         }
         Ask::Whatis(args) => {
-            let look = look(&args.process)?;
+            let look = look(&args.process, Depth::Quick)?;
             for &address in &args.addresses {
                 ui::print(&format!("{address:#x}: {}\n", look.what_is(address)))?;
             }
@@ -139,7 +148,12 @@ pub fn run(ask: &Ask) -> Result<u8> {
 }
 
 fn show_account(args: &AccountArgs) -> Result<()> {
-    let account = look(&args.process)?.account();
+    let depth = if args.quick {
+        Depth::Quick
+    } else {
+        Depth::Whole
+    };
+    let account = look(&args.process, depth)?.account();
     ui::print(&match (args.json, args.openmetrics) {
         (true, _) => Snapshot::of(account).to_json()?,
         (_, true) => metrics::open_metrics(&[account]),
@@ -151,7 +165,7 @@ fn write_snapshot(args: &SnapshotArgs) -> Result<()> {
     if args.output.exists() && !args.force {
         bail!("{} exists; --force replaces it", args.output.display());
     }
-    let json = Snapshot::of(look(&args.process)?.account()).to_json()?;
+    let json = Snapshot::of(look(&args.process, Depth::Whole)?.account()).to_json()?;
     let cannot = || format!("cannot write {}", args.output.display());
     let folder = match args.output.parent() {
         Some(folder) if folder != std::path::Path::new("") => folder.to_path_buf(),

@@ -18,11 +18,16 @@ impl Source for Memory {
     }
 }
 
-/// Opens the memory of a process.
-pub fn open(pid: u32) -> Result<Image> {
+/// Opens the memory of a process. `shares`: also how much of each mapping is the process's own, which
+/// takes the system as long as all the rest (60 ns for each resident page).
+pub fn open(pid: u32, shares: bool) -> Result<Image> {
     let process = Process::new(pid as i32).map_err(|error| explained(pid, error))?;
-    let smaps = process.smaps().map_err(|error| explained(pid, error))?;
-    if smaps.0.is_empty() {
+    let maps = match shares {
+        true => process.smaps(),
+        false => process.maps(),
+    };
+    let maps = maps.map_err(|error| explained(pid, error))?;
+    if maps.0.is_empty() {
         bail!("process {pid} has no memory: it has ended, or it belongs to the kernel");
     }
     let file = |name: &str| {
@@ -33,7 +38,7 @@ pub fn open(pid: u32) -> Result<Image> {
         })
     };
     let memory = Memory(file("mem")?);
-    let mappings = mappings_of(&smaps);
+    let mappings = mappings_of(&maps);
     let pagemap = file("pagemap")?;
     let pages = scan(&pagemap).or_else(|| walk(&pagemap, &mappings));
     let pages = pages.context("the resident pages of the process cannot be listed")?;
@@ -64,8 +69,8 @@ fn explained(pid: u32, error: ProcError) -> anyhow::Error {
     }
 }
 
-fn mappings_of(smaps: &MemoryMaps) -> Vec<Mapping> {
-    let figures = smaps.0.iter().map(|one| {
+fn mappings_of(maps: &MemoryMaps) -> Vec<Mapping> {
+    let figures = maps.0.iter().map(|one| {
         let of = |key: &str| one.extension.map.get(key).copied().unwrap_or(0) as f64;
         Mapping {
             range: one.address.0..one.address.1,
@@ -142,7 +147,7 @@ const ADDRESSES: u64 = if cfg!(target_arch = "x86_64") {
 /// nowhere as memory. `None`: the system does not have the call.
 fn scan(pagemap: &File) -> Option<Vec<Range<u64>>> {
     let mut regions = vec![PageRegion::default(); 4096];
-    let mut pages = Vec::new();
+    let mut pages: Vec<Range<u64>> = Vec::new();
     let mut start = 0;
     while start < ADDRESSES {
         let mut arg = ScanArg {
@@ -159,11 +164,19 @@ fn scan(pagemap: &File) -> Option<Vec<Range<u64>>> {
         // SAFETY: the structure is the kernel's, and `vec` has room for `vec_len` regions.
         let found = unsafe { libc::ioctl(pagemap.as_raw_fd(), PAGEMAP_SCAN as _, &mut arg) };
         let found = usize::try_from(found).ok()?;
-        pages.extend(regions[..found].iter().map(|one| one.start..one.end));
-        if arg.walk_end <= start {
+        for region in &regions[..found] {
+            // If `vec` was full, the walk may end before the last region does.
+            let from = region.start.max(start);
+            match pages.last_mut() {
+                Some(last) if last.end >= from => last.end = last.end.max(region.end),
+                _ => pages.push(from..region.end),
+            }
+        }
+        let reached = pages.last().map_or(0, |last| last.end).max(arg.walk_end);
+        if reached <= start {
             break;
         }
-        start = arg.walk_end;
+        start = reached;
     }
     Some(pages)
 }

@@ -2,7 +2,7 @@
 
 use super::account::Account;
 use super::process;
-use super::Look;
+use super::{Depth, Look};
 use crate::ui;
 use anyhow::{anyhow, Context, Result};
 use std::collections::BTreeMap;
@@ -153,7 +153,9 @@ pub fn open_metrics(accounts: &[Account]) -> String {
         })
     };
     text.family(&RESIDENT, rows(|weight| weight.bytes));
-    text.family(&SHARE, rows(|weight| weight.shares.round() as u64));
+    if accounts.iter().any(|one| one.pss_bytes.is_some()) {
+        text.family(&SHARE, rows(|weight| weight.shares.round() as u64));
+    }
     let residuals = accounts
         .iter()
         .filter_map(|one| Some((of_process(one), one.residual()?.to_string())));
@@ -236,7 +238,7 @@ pub fn serve(address: &str, names: &[String]) -> Result<()> {
 }
 
 fn scrape(names: &[String]) -> String {
-    let account = |name: &String| match process(name).and_then(Look::at) {
+    let account = |name: &String| match process(name).and_then(|pid| Look::at(pid, Depth::Whole)) {
         Ok(look) => Some(look.account()),
         Err(error) => {
             ui::warn(&format!("{name}: {error:#}"));

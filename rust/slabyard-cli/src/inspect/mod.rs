@@ -26,30 +26,50 @@ use heap::Heap;
 use image::Image;
 use std::fs;
 
+/// How much is asked of the system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// What is resident.
+    Quick,
+    /// Also how much of it is the process's own (PSS), and the system's sums to compare with.
+    Whole,
+}
+
 /// A process that was read.
 pub struct Look {
     pub pid: u32,
+    depth: Depth,
     image: Image,
     pub heaps: Vec<Heap>,
 }
 
 impl Look {
-    pub fn at(pid: u32) -> Result<Look> {
-        let image = live::open(pid)?;
+    pub fn at(pid: u32, depth: Depth) -> Result<Look> {
+        let image = live::open(pid, depth == Depth::Whole)?;
         let heaps = account::heaps(&image)?;
-        Ok(Look { pid, image, heaps })
+        Ok(Look {
+            pid,
+            depth,
+            image,
+            heaps,
+        })
     }
 
     pub fn account(&self) -> Account {
-        let stacks = stack_pointers(self.pid);
-        let mut account = Account::take(self.pid, &self.image, &self.heaps, &stacks);
+        let whole = self.depth == Depth::Whole;
+        let stacks = whole.then(|| stack_pointers(self.pid));
+        let mut account = Account::take(self.pid, &self.image, &self.heaps, stacks.as_deref());
         account.program = program(self.pid);
         for thread in &mut account.threads {
             name_thread(self.pid, thread);
         }
-        let sums = live::sums(self.pid);
-        account.system_rss_bytes = sums.map(|(rss, _)| rss);
-        account.system_pss_bytes = sums.map(|(_, pss)| pss);
+        if whole {
+            let sums = live::sums(self.pid);
+            account.system_rss_bytes = sums.map(|(rss, _)| rss);
+            account.system_pss_bytes = sums.map(|(_, pss)| pss);
+        } else {
+            account.pss_bytes = None;
+        }
         account
     }
 
@@ -113,12 +133,15 @@ fn program(pid: u32) -> String {
 }
 
 fn name_thread(pid: u32, thread: &mut ThreadRow) {
-    let of = |file| fs::read_to_string(format!("/proc/{pid}/task/{}/{file}", thread.number));
-    let name = of("comm").unwrap_or_default();
-    thread.name = name.trim_end().replace(char::is_control, "?");
-    let stat = of("stat").unwrap_or_default();
-    let after_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
-    thread.state = after_name.chars().next().unwrap_or('?');
+    let path = format!("/proc/{pid}/task/{}/stat", thread.number);
+    let stat = fs::read_to_string(path).unwrap_or_default();
+    // NUMBER (NAME) STATE ...; the name may contain anything.
+    let Some((before, after)) = stat.rsplit_once(") ") else {
+        return;
+    };
+    let name = before.split_once('(').map_or("", |(_, name)| name);
+    thread.name = name.replace(char::is_control, "?");
+    thread.state = after.chars().next().unwrap_or('?');
 }
 
 /// Where the stacks of the threads are that wait in a system call.

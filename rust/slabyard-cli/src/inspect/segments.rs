@@ -99,6 +99,35 @@ fn waiting_in<'a>(heap: &'a Heap, range: &Range<u64>) -> &'a [Waiting] {
     &waiting[from..to]
 }
 
+/// Slots for which a word of a bitmap has the bits.
+const WORD: u64 = 64;
+
+impl Slab {
+    fn state(&self, slot: u64, holder: Option<Holder>) -> State {
+        match holder {
+            // A bit that is set is newer than the magazine, or the other way round; a slot that was
+            // just flushed is free.
+            _ if self.is_free(slot) && slot >= self.watermark => State::NeverUsed,
+            _ if self.is_free(slot) => State::Free,
+            Some(holder) => State::Waiting(holder),
+            None => State::Live,
+        }
+    }
+
+    /// The state of the slots of a whole word from this one on, if none of them is in a magazine.
+    fn same(&self, slot: u64) -> Option<State> {
+        if slot % WORD != 0 || slot + WORD > self.slots {
+            return None;
+        }
+        match self.free.get((slot / WORD) as usize)? {
+            0 => Some(State::Live),
+            &u64::MAX if self.watermark <= slot => Some(State::NeverUsed),
+            &u64::MAX if self.watermark >= slot + WORD => Some(State::Free),
+            _ => None,
+        }
+    }
+}
+
 fn each_of_slab(heap: &Heap, run: &Run, slab: &Slab, visit: &mut dyn FnMut(&Segment)) {
     let cache = &heap.caches[slab.cache];
     let slot = cache.slot.max(1);
@@ -118,38 +147,40 @@ fn each_of_slab(heap: &Heap, run: &Run, slab: &Slab, visit: &mut dyn FnMut(&Segm
     }
     let mut waiting = waiting_in(heap, &run.range).iter().peekable();
     let mut open: Option<Segment> = None;
-    for number in 0..slab.slots {
+    let mut number = 0;
+    while number < slab.slots {
         let at = slab.first + number * slot;
-        let mut holder = None;
-        while let Some(one) = waiting.next_if(|one| one.address < at + slot) {
-            holder = Some(one.holder);
-        }
-        let state = match holder {
-            // A bit that is set is newer than the magazine, or the other way round; a slot that was
-            // just flushed is free.
-            _ if slab.is_free(number) && number >= slab.watermark => State::NeverUsed,
-            _ if slab.is_free(number) => State::Free,
-            Some(holder) => State::Waiting(holder),
-            None => State::Live,
+        let next = waiting.peek().map_or(u64::MAX, |one| one.address);
+        let (count, state) = match slab.same(number) {
+            Some(state) if next >= at + WORD * slot => (WORD, state),
+            _ => {
+                let mut holder = None;
+                while let Some(one) = waiting.next_if(|one| one.address < at + slot) {
+                    holder = Some(one.holder);
+                }
+                (1, slab.state(number, holder))
+            }
         };
+        let end = at + count * slot;
         match &mut open {
             Some(segment) if segment.state == state => {
-                segment.range.end = at + slot;
-                segment.count += 1;
+                segment.range.end = end;
+                segment.count += count;
             }
             _ => {
-                if let Some(done) = open.take() {
-                    visit(&done);
-                }
-                open = Some(Segment {
-                    range: at..at + slot,
+                let following = Segment {
+                    range: at..end,
                     state,
                     cache: Some(slab.cache),
-                    count: 1,
+                    count,
                     slot,
-                });
+                };
+                if let Some(done) = open.replace(following) {
+                    visit(&done);
+                }
             }
         }
+        number += count;
     }
     if let Some(done) = open {
         visit(&done);
