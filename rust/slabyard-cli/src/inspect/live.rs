@@ -165,7 +165,21 @@ fn scan(pagemap: &File) -> Option<Vec<Range<u64>>> {
         }
         start = arg.walk_end;
     }
-    Some(pages)
+    Some(merged(pages))
+}
+
+/// Puts ranges in order, and joins those that overlap. Linux 6.18 may say that a scan ended before
+/// the last region that it reports; the next scan then reports regions again.
+fn merged(mut pages: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    pages.sort_by_key(|range| range.start);
+    let mut all: Vec<Range<u64>> = Vec::with_capacity(pages.len());
+    for range in pages {
+        match all.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => all.push(range),
+        }
+    }
+    all
 }
 
 /// The same from the entries of single pages. The system's page of zeros cannot be told apart.
@@ -195,4 +209,15 @@ fn walk(pagemap: &File, mappings: &[Mapping]) -> Option<Vec<Range<u64>>> {
         }
     }
     Some(pages)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::merged;
+
+    #[test]
+    fn regions_that_are_reported_twice_count_once() {
+        let twice = vec![0..2, 5..6, 8..9, 1..3, 5..6, 6..7, 8..9];
+        assert_eq!(merged(twice), [0..3, 5..7, 8..9]);
+    }
 }
