@@ -21,8 +21,9 @@ pub const UNIT_PAGES: usize = (UNIT / PAGE) as usize;
 /// Frames after these are left out: 64 GiB.
 const FRAMES_MAX: usize = 16 << 10;
 
-/// How many pages with few live objects are listed.
+/// How many pages with few live objects are listed. Of such a page, at most this part is live.
 const PINNED_SHOWN: usize = 8;
+const PINNED_PART: u64 = 4;
 
 /// What a run of units is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,12 +144,51 @@ pub fn collect(image: &Image, heaps: &[Heap], page: u64) -> Picture {
     }
     collector.sort_runs();
     for (heap, first) in heaps.iter().zip(collector.first_group.clone()) {
-        let mut add = |segment: &Segment| collector.add_segment(image, first, segment);
+        let mut near = Near::at(image);
+        let mut add = |segment: &Segment| collector.add_segment(&mut near, first, segment);
         segments::each(heap, &mut add);
     }
     collector.find_pins((page / PAGE).max(1) as usize);
     collector.sum_groups();
     collector.picture
+}
+
+/// What was looked up for the segment before: the next one is near. There may be 100 million.
+struct Near<'a> {
+    image: &'a Image,
+    /// A part of the address space, and the resident parts of it.
+    window: Range<u64>,
+    resident: Vec<Range<u64>>,
+    /// A run, and its number; none begins in an empty range.
+    run: Range<u64>,
+    number: Option<usize>,
+}
+
+impl Near<'_> {
+    fn at(image: &Image) -> Near<'_> {
+        Near {
+            image,
+            window: 0..0,
+            resident: Vec::new(),
+            run: 0..0,
+            number: None,
+        }
+    }
+
+    fn resident(&mut self, range: &Range<u64>) -> impl Iterator<Item = Range<u64>> + Clone + '_ {
+        if range.start < self.window.start || range.end > self.window.end {
+            let unit = range.start - range.start % UNIT;
+            self.window = unit..range.end.max(unit.saturating_add(UNIT));
+            self.resident.clear();
+            let within = self.image.resident.within(self.window.clone());
+            self.resident.extend(within);
+        }
+        let (start, end) = (range.start, range.end);
+        self.resident
+            .iter()
+            .map(move |part| part.start.max(start)..part.end.min(end))
+            .filter(|part| part.start < part.end)
+    }
 }
 
 #[derive(Default)]
@@ -188,7 +228,7 @@ impl Collector {
             for resident in image.resident.within(area.range.clone()) {
                 drawn.extend(resident.start / FRAME..resident.end.div_ceil(FRAME));
             }
-            let bytes = area.range.end - area.range.start;
+            let bytes = area.range.end.saturating_sub(area.range.start);
             self.picture.absent_bytes += bytes.saturating_sub(drawn.len() as u64 * FRAME);
             numbers.append(&mut drawn);
         }
@@ -269,16 +309,26 @@ impl Collector {
         (address < runs[at].range.end).then_some(at)
     }
 
-    fn add_segment(&mut self, image: &Image, first_group: usize, segment: &Segment) {
-        for part in image.resident.within(segment.range.clone()) {
+    fn add_segment(&mut self, near: &mut Near, first_group: usize, segment: &Segment) {
+        let parts = near.resident(&segment.range);
+        for part in parts.clone() {
             self.add_part(segment.state, part);
         }
-        let Some(at) = self.run_at(segment.range.start) else {
+        let resident: u64 = parts.map(|part| part.end - part.start).sum();
+        if !near.run.contains(&segment.range.start) {
+            near.number = self.run_at(segment.range.start);
+            let run = near.number.map(|at| self.picture.runs[at].range.clone());
+            near.run = run.unwrap_or_default();
+        }
+        let Some(at) = near
+            .number
+            .filter(|_| near.run.contains(&segment.range.start))
+        else {
             return;
         };
         let run = &mut self.picture.runs[at];
         if is_free(segment.state) {
-            run.free_bytes += image.resident.between(segment.range.clone()).bytes;
+            run.free_bytes += resident;
         }
         let count = segment.count;
         let state = match segment.state {
@@ -343,6 +393,9 @@ impl Collector {
                 };
                 let group = self.picture.runs[run].group;
                 self.picture.groups[group].pinned += free;
+                if sum.live * PINNED_PART > sum.resident() {
+                    continue;
+                }
                 found.insert(Pinned {
                     live: sum.live,
                     address,

@@ -34,7 +34,8 @@ pub fn pack(picture: &Picture) -> Packed {
     pack_within(picture, MOST).expect("writing to memory does not fail")
 }
 
-fn pack_within(picture: &Picture, most: usize) -> io::Result<Packed> {
+/// The same with another [`MOST`].
+pub fn pack_within(picture: &Picture, most: usize) -> io::Result<Packed> {
     let mut to = ZlibEncoder::new(Vec::new(), Compression::default());
     to.write_all(&frames(picture))?;
     let shown = shown_runs(picture);

@@ -301,7 +301,7 @@
   const amount = (value) => {
     const unit = value < 1024 ? 0 : value < 1048576 ? 1 : value < 1073741824 ? 2 : 3;
     const shown = value / 1024 ** unit;
-    return shown.toFixed(unit && shown < 100 ? 1 : 0) + [" B", " KiB", " MiB", " GiB"][unit];
+    return shown.toFixed(unit && shown < 100 ? 1 : 0) + "\u00a0" + ["B", "KiB", "MiB", "GiB"][unit];
   };
   /** The index of the unit of an address, or -1. */
   const indexOf = (value) => {
@@ -356,6 +356,8 @@
         const size = amount(object.slot), state = object.state;
         const named = group.mixed && state > 1 ? ["hole", "not known"][state - 2] : STATES[state];
         lines.push(`${address(object.start)}: ${named}, ${size}`);
+      } else if (view.scale >= 150 && group.slab && !run.states) {
+        lines.push("Its objects are left out, so that the file stays small.");
       }
     }
     lines.push(`unit at ${address(value - value % UNIT)}`);

@@ -129,7 +129,10 @@ fn legend(picture: &Picture, ranked: &[usize]) -> Markup {
     html! {
         section {
             h2 { "Caches" }
-            p class="note" { "Click on a row to see its slabs." }
+            p class="note" {
+                "Click on a row to see its slabs. Holes are free memory on pages that live objects keep. "
+                "Objects in mixed units are not in the rows of their caches."
+            }
             div class="rows" {
                 @for &at in ranked { (legend_row(&picture.groups[at], at)) }
             }
@@ -161,7 +164,7 @@ fn pinned(picture: &Picture) -> Markup {
     html! {
         @if !picture.pinned.is_empty() {
             section {
-                h2 { "Pages with the fewest live bytes" }
+                h2 { "Pages with few live bytes" }
                 p class="note" { "These few bytes keep the rest of the page in memory." }
                 div class="rows" {
                     @for one in &picture.pinned {

@@ -84,8 +84,11 @@ impl Grid {
 /// The path of each class, in tenths of a unit. That of `absent` lies below the others.
 fn paths(picture: &Picture, grid: &Grid) -> BTreeMap<&'static str, String> {
     let mut paths: BTreeMap<&'static str, String> = BTreeMap::new();
-    let mut add = |class, x: usize, y: usize, across: usize, down: u64| {
+    // Where cells are small, lines between them would only make the picture pale.
+    let whole = if grid.unit < 4.0 { 10 } else { 9 };
+    let mut add = |class, x: usize, y: usize, across: usize, quarters: u64| {
         let path = paths.entry(class).or_default();
+        let down = whole * quarters / 4;
         let _ = write!(path, "M{x} {y}h{across}v{down}h-{across}");
     };
     let tenths = (STEP * 10.0) as usize;
@@ -99,10 +102,10 @@ fn paths(picture: &Picture, grid: &Grid) -> BTreeMap<&'static str, String> {
             for same in cells.chunk_by(|a, b| a == b) {
                 let (Cell { class, quarters }, across) = (same[0], same.len() * 10);
                 if quarters < 4 {
-                    add("absent", x, y, across, 9);
+                    add("absent", x, y, across, 4);
                 }
                 if quarters > 0 {
-                    add(class, x, y, across, 9 * quarters / 4);
+                    add(class, x, y, across, quarters);
                 }
                 x += across;
             }
@@ -113,13 +116,14 @@ fn paths(picture: &Picture, grid: &Grid) -> BTreeMap<&'static str, String> {
 
 /// The lines of a text that is as wide as the picture.
 fn lines(words: &str) -> Vec<String> {
-    const LETTERS: usize = 122;
+    const LETTERS: usize = 132;
     let mut lines = vec![String::new()];
     for word in words.split(' ') {
         let line = lines.last_mut().expect("a line");
+        let letters = line.chars().count() + 1 + word.chars().count();
         if line.is_empty() {
             line.push_str(word);
-        } else if line.len() + 1 + word.len() <= LETTERS {
+        } else if letters <= LETTERS {
             line.push(' ');
             line.push_str(word);
         } else {

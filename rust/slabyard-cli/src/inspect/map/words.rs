@@ -3,7 +3,12 @@
 use super::collect::{Group, Picture, Use, FRAME};
 use super::pack::Packed;
 use crate::inspect::heap::Kind;
-use crate::ui::{grouped, round_bytes as bytes};
+use crate::ui::{grouped, round_bytes};
+
+/// Bytes in words, in which no line ends.
+fn bytes(count: u64) -> String {
+    round_bytes(count).replace(' ', "\u{a0}")
+}
 
 pub fn title(picture: &Picture) -> String {
     format!("The heap of {} (process {})", picture.program, picture.pid)
@@ -11,8 +16,8 @@ pub fn title(picture: &Picture) -> String {
 
 fn percent(part: u64, whole: u64) -> String {
     match 100 * part / whole.max(1) {
-        0 if part > 0 => "less than 1 %".into(),
-        percent => format!("{percent} %"),
+        0 if part > 0 => "less than 1\u{a0}%".into(),
+        percent => format!("{percent}\u{a0}%"),
     }
 }
 
