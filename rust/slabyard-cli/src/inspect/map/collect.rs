@@ -458,10 +458,11 @@ impl Picture {
         self.groups.iter().map(|group| group.pinned).sum()
     }
 
-    /// Groups that have memory, the largest first.
+    /// Groups that have memory or live objects, those with the most memory first.
     pub fn ranked(&self) -> Vec<usize> {
         let mut all: Vec<usize> = (0..self.groups.len()).collect();
-        all.retain(|&at| self.groups[at].bytes.resident() > 0);
+        let groups = &self.groups;
+        all.retain(|&at| groups[at].bytes.resident() + groups[at].objects.live > 0);
         all.sort_by_key(|&at| u64::MAX - self.groups[at].bytes.resident());
         all
     }

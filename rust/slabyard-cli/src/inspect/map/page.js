@@ -109,7 +109,8 @@
     if (byCache) {
       rgb = mix(colour.card, colour.cache[rank.get(group) ?? PALETTE], 0.22 + 0.78 * live / resident);
     } else {
-      rgb = mix(live > 0 ? ramp(live / resident) : colour.free, colour.waiting, waiting / resident);
+      const waits = waiting > 0 && waiting >= live && waiting >= free;
+      rgb = waits ? colour.waiting : live > 0 ? ramp(live / resident) : colour.free;
     }
     rgb = mix(rgb, colour.absent, 0.75 * (1 - Math.min(1, resident)));
     return chosen >= 0 && group !== chosen ? mix(rgb, colour.card, 0.86) : rgb;

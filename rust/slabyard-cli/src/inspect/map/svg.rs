@@ -1,8 +1,8 @@
 //! Draws the overview as an SVG picture, for documents: a cell for each unit, in frames of 8 rows.
 //!
 //! The colour of a cell covers the part of the unit that is in memory, in quarters. Cells of one
-//! colour are one path, and equal neighbours in a row are one part of it, so that 8 GiB take some
-//! 3 MiB at most.
+//! colour are one path. In large heaps, equal neighbours in a row are one part of it. So 8 GiB take
+//! some 3 MiB at most.
 
 use super::collect::{Bytes, Page, Picture, UNIT, UNIT_PAGES};
 use super::words;
@@ -17,6 +17,9 @@ const WIDTH: f64 = 960.0;
 const MARGIN: f64 = 16.0;
 /// The room for frames is about as high as this.
 const HEIGHT: f64 = 560.0;
+/// Pixels of a unit: the most, and below how many the cells of a frame are drawn without gaps.
+const LARGEST: f64 = 28.0;
+const SMALL: f64 = 5.0;
 /// From one frame to the next, in units: a frame and a gap.
 const STEP: f64 = 8.7;
 const LINE: f64 = 18.0;
@@ -37,8 +40,9 @@ fn cell(unit: &[Page]) -> Cell {
     let mut sum = Bytes::<u64>::default();
     unit.iter().for_each(|page| sum.add(page));
     let resident = sum.resident();
+    let waits = sum.waiting > 0 && sum.waiting >= sum.live.max(sum.free);
     let class = match (sum.live * 8).div_ceil(resident.max(1)) {
-        _ if sum.waiting > resident / 2 => "waiting",
+        _ if waits => "waiting",
         0 => "free",
         1 => "use-0",
         2 | 3 => "use-1",
@@ -68,8 +72,10 @@ impl Grid {
         for columns in 1..=frames.max(1) {
             let rows = frames.div_ceil(columns).max(1) as f64;
             let room = WIDTH - 2.0 * MARGIN;
-            let unit = (room / (columns as f64 * STEP)).min(HEIGHT / (rows * STEP));
-            if unit > best.unit {
+            let unit = (room / (columns as f64 * STEP))
+                .min(HEIGHT / (rows * STEP))
+                .min(LARGEST);
+            if unit >= best.unit {
                 best = Grid { columns, unit };
             }
         }
@@ -85,10 +91,10 @@ impl Grid {
 fn paths(picture: &Picture, grid: &Grid) -> BTreeMap<&'static str, String> {
     let mut paths: BTreeMap<&'static str, String> = BTreeMap::new();
     // Where cells are small, lines between them would only make the picture pale.
-    let whole = if grid.unit < 4.0 { 10 } else { 9 };
+    let gap = usize::from(grid.unit >= SMALL);
     let mut add = |class, x: usize, y: usize, across: usize, quarters: u64| {
         let path = paths.entry(class).or_default();
-        let down = whole * quarters / 4;
+        let (across, down) = (across - gap, (10 - gap as u64) * quarters / 4);
         let _ = write!(path, "M{x} {y}h{across}v{down}h-{across}");
     };
     let tenths = (STEP * 10.0) as usize;
@@ -99,7 +105,7 @@ fn paths(picture: &Picture, grid: &Grid) -> BTreeMap<&'static str, String> {
         for (line, cells) in cells.chunks(8).enumerate() {
             let y = top + line * 10;
             let mut x = left;
-            for same in cells.chunk_by(|a, b| a == b) {
+            for same in cells.chunk_by(|a, b| gap == 0 && a == b) {
                 let (Cell { class, quarters }, across) = (same[0], same.len() * 10);
                 if quarters < 4 {
                     add("absent", x, y, across, 4);
