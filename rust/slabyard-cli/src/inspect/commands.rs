@@ -1,12 +1,12 @@
 //! The subcommands that look into processes.
 
 use super::snapshot::{self, Snapshot};
-use super::{metrics, process, text, Depth, Look};
+use super::{map, metrics, process, text, Depth, Look};
 use crate::ui;
 use anyhow::{bail, Context, Result};
 use clap::{Args, Subcommand};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Subcommand)]
 pub enum Ask {
@@ -20,6 +20,8 @@ pub enum Ask {
     Pins(PinsArgs),
     /// Say what lies at an address of a running process
     Whatis(WhatisArgs),
+    /// Draw the heap of a running process: a page to zoom into (.html), or a picture (.svg)
+    Map(MapArgs),
     /// Write the account of a running process to a file
     Snapshot(SnapshotArgs),
     /// Show what has changed between two snapshots
@@ -75,6 +77,20 @@ pub struct WhatisArgs {
 }
 
 #[derive(Args)]
+pub struct MapArgs {
+    /// The process: its number, or its name if it is the only one
+    #[arg(value_name = "PROCESS")]
+    process: String,
+    /// The file to write: FILE.html is a page that needs no network, FILE.svg an overview for
+    /// documents. (For a PNG, make one from the SVG, with rsvg-convert for example.)
+    #[arg(short, long, value_name = "FILE", value_parser = map_file)]
+    output: PathBuf,
+    /// Replace the file if it exists
+    #[arg(short, long)]
+    force: bool,
+}
+
+#[derive(Args)]
 pub struct SnapshotArgs {
     /// The process: its number, or its name if it is the only one
     #[arg(value_name = "PROCESS")]
@@ -110,6 +126,14 @@ fn address(text: &str) -> Result<u64, String> {
     u64::from_str_radix(digits, 16).map_err(|_| "not a hexadecimal number".to_string())
 }
 
+fn map_file(text: &str) -> Result<PathBuf, String> {
+    let file = PathBuf::from(text);
+    match map::Format::of(&file) {
+        Some(_) => Ok(file),
+        None => Err("the name must end in .html or .svg".into()),
+    }
+}
+
 fn look(name: &str, depth: Depth) -> Result<Look> {
     Look::at(process(name)?, depth)
 }
@@ -137,6 +161,7 @@ pub fn run(ask: &Ask) -> Result<u8> {
                 ui::print(&format!("{address:#x}: {}\n", look.what_is(address)))?;
             }
         }
+        Ask::Map(args) => write_map(args)?,
         Ask::Snapshot(args) => write_snapshot(args)?,
         Ask::Diff(args) => {
             let (before, after) = (Snapshot::read(&args.before)?, Snapshot::read(&args.after)?);
@@ -161,18 +186,35 @@ fn show_account(args: &AccountArgs) -> Result<()> {
     })
 }
 
+fn write_map(args: &MapArgs) -> Result<()> {
+    let format = map::Format::of(&args.output).context("the name must end in .html or .svg")?;
+    may_write(&args.output, args.force)?;
+    let map = map::draw(&look(&args.process, Depth::Quick)?, format);
+    write(&args.output, map.as_bytes())
+}
+
 fn write_snapshot(args: &SnapshotArgs) -> Result<()> {
-    if args.output.exists() && !args.force {
-        bail!("{} exists; --force replaces it", args.output.display());
-    }
+    may_write(&args.output, args.force)?;
     let json = Snapshot::of(look(&args.process, Depth::Whole)?.account()).to_json()?;
-    let cannot = || format!("cannot write {}", args.output.display());
-    let folder = match args.output.parent() {
-        Some(folder) if folder != std::path::Path::new("") => folder.to_path_buf(),
+    write(&args.output, json.as_bytes())
+}
+
+fn may_write(file: &Path, force: bool) -> Result<()> {
+    if file.exists() && !force {
+        bail!("{} exists; --force replaces it", file.display());
+    }
+    Ok(())
+}
+
+/// Writes a file, or leaves nothing behind.
+fn write(to: &Path, bytes: &[u8]) -> Result<()> {
+    let cannot = || format!("cannot write {}", to.display());
+    let folder = match to.parent() {
+        Some(folder) if folder != Path::new("") => folder.to_path_buf(),
         _ => PathBuf::from("."),
     };
     let mut file = tempfile::NamedTempFile::new_in(folder).with_context(cannot)?;
-    file.write_all(json.as_bytes()).with_context(cannot)?;
-    file.persist(&args.output).with_context(cannot)?;
+    file.write_all(bytes).with_context(cannot)?;
+    file.persist(to).with_context(cannot)?;
     Ok(())
 }

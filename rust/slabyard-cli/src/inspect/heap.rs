@@ -50,7 +50,7 @@ pub struct Cache {
     pub flushes: u64,
     pub limits_hit: u64,
     /// Its magazines hold ordinals, not addresses.
-    has_handles: bool,
+    pub has_handles: bool,
 }
 
 #[derive(Debug, Clone)]

@@ -164,21 +164,27 @@ fn scan(pagemap: &File) -> Option<Vec<Range<u64>>> {
         // SAFETY: the structure is the kernel's, and `vec` has room for `vec_len` regions.
         let found = unsafe { libc::ioctl(pagemap.as_raw_fd(), PAGEMAP_SCAN as _, &mut arg) };
         let found = usize::try_from(found).ok()?;
-        for region in &regions[..found] {
-            // If `vec` was full, the walk may end before the last region does.
-            let from = region.start.max(start);
-            match pages.last_mut() {
-                Some(last) if last.end >= from => last.end = last.end.max(region.end),
-                _ => pages.push(from..region.end),
-            }
-        }
-        let reached = pages.last().map_or(0, |last| last.end).max(arg.walk_end);
-        if reached <= start {
+        pages.extend(regions[..found].iter().map(|one| one.start..one.end));
+        if arg.walk_end <= start {
             break;
         }
-        start = reached;
+        start = arg.walk_end;
     }
-    Some(pages)
+    Some(merged(pages))
+}
+
+/// Puts ranges in order, and joins those that overlap. Linux 6.18 may say that a scan ended before
+/// the last region that it reports; the next scan then reports regions again.
+fn merged(mut pages: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    pages.sort_by_key(|range| range.start);
+    let mut all: Vec<Range<u64>> = Vec::with_capacity(pages.len());
+    for range in pages {
+        match all.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => all.push(range),
+        }
+    }
+    all
 }
 
 /// The same from the entries of single pages. The system's page of zeros cannot be told apart.
@@ -208,4 +214,15 @@ fn walk(pagemap: &File, mappings: &[Mapping]) -> Option<Vec<Range<u64>>> {
         }
     }
     Some(pages)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::merged;
+
+    #[test]
+    fn regions_that_are_reported_twice_count_once() {
+        let twice = vec![0..2, 5..6, 8..9, 1..3, 5..6, 6..7, 8..9];
+        assert_eq!(merged(twice), [0..3, 5..7, 8..9]);
+    }
 }

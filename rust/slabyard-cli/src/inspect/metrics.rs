@@ -102,6 +102,9 @@ fn of_process(account: &Account) -> String {
     )
 }
 
+/// A state of objects, and its part of the figures.
+type State = (&'static str, fn(&Sum) -> u64);
+
 /// Figures of the caches with one name and size.
 #[derive(Default, Clone, Copy)]
 struct Sum {
@@ -165,7 +168,7 @@ pub fn open_metrics(accounts: &[Account]) -> String {
         .map(|one| (of_process(one), one.address_space_bytes.to_string()));
     text.family(&SPACE, spaces);
     let caches = caches(accounts);
-    let by_state = |states: [(&'static str, fn(&Sum) -> u64); 3]| {
+    let by_state = |states: [State; 3]| {
         let rows = caches.iter().flat_map(move |(labels, sum)| {
             states.map(|(state, value)| {
                 (

@@ -3,7 +3,7 @@
 //! The process need not help, and is not stopped. [`live`] opens a process as an [`image`];
 //! [`shape`] finds the library in it; [`heap`] reads what the library has; [`segments`] divides the
 //! memory for objects; [`account`] counts each resident page once; [`pins`] says what keeps free
-//! memory from going back; [`text`], [`metrics`] and
+//! memory from going back; [`text`], [`map`], [`metrics`] and
 //! [`snapshot`] show and keep it.
 
 mod account;
@@ -11,6 +11,7 @@ pub mod commands;
 mod heap;
 mod image;
 mod live;
+mod map;
 mod metrics;
 mod pins;
 mod segments;
@@ -74,9 +75,7 @@ impl Look {
     }
 
     pub fn pins(&self, shown: usize) -> Vec<pins::Pins> {
-        // SAFETY: sysconf has no preconditions.
-        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
-        let find = |heap| pins::find(&self.image, heap, page, shown);
+        let find = |heap| pins::find(&self.image, heap, page_bytes(), shown);
         self.heaps.iter().map(find).collect()
     }
 
@@ -97,13 +96,19 @@ impl Look {
         let what = of_heap.unwrap_or_else(|| match self.image.mapping_at(address) {
             Some(one) if one.name.is_empty() => "anonymous memory that is not Slabyard's".into(),
             Some(one) => format!("in {}", one.name),
-            None => return "nothing is mapped there".into(),
+            None => "nothing is mapped there".into(),
         });
         if self.image.mapping_at(address).is_none() {
             return what;
         }
         format!("{what}{memory}")
     }
+}
+
+/// The bytes of a page of the system.
+fn page_bytes() -> u64 {
+    // SAFETY: sysconf has no preconditions.
+    (unsafe { libc::sysconf(libc::_SC_PAGESIZE) }) as u64
 }
 
 /// The process with this number, or the only one with this name.
