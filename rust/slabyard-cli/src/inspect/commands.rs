@@ -5,7 +5,9 @@ use super::{map, metrics, process, text, Depth, Look};
 use crate::ui;
 use anyhow::{bail, Context, Result};
 use clap::{Args, Subcommand};
+use std::fs::Permissions;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 #[derive(Subcommand)]
@@ -213,7 +215,10 @@ fn write(to: &Path, bytes: &[u8]) -> Result<()> {
         Some(folder) if folder != Path::new("") => folder.to_path_buf(),
         _ => PathBuf::from("."),
     };
-    let mut file = tempfile::NamedTempFile::new_in(folder).with_context(cannot)?;
+    let mut file = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o666)) // less the umask
+        .tempfile_in(folder)
+        .with_context(cannot)?;
     file.write_all(bytes).with_context(cannot)?;
     file.persist(to).with_context(cannot)?;
     Ok(())

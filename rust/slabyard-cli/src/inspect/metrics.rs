@@ -234,7 +234,7 @@ pub fn serve(address: &str, names: &[String]) -> Result<()> {
             }
             _ => Response::from_string("see /metrics\n").with_status_code(404),
         };
-        // Whoever asked may be gone.
+        // The client may be gone.
         let _ = request.respond(answer);
     }
     Ok(())

@@ -48,7 +48,7 @@ pub struct Pins {
     pub pages: Vec<Page>,
 }
 
-/// The state of the page at hand.
+/// The state of the page that is being looked at.
 #[derive(Default)]
 struct Open {
     start: u64,
@@ -131,7 +131,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Notes the page at hand.
+    /// Notes the page that was looked at.
     fn close(&mut self) {
         let page = std::mem::take(&mut self.open);
         if page.free == 0 {
