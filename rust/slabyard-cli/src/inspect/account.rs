@@ -164,6 +164,9 @@ pub struct Account {
     pub threads: Vec<ThreadRow>,
     pub files: Vec<FileRow>,
     pub problems: Vec<String>,
+    /// What the account cannot tell, in sentences.
+    #[serde(default)]
+    pub remarks: Vec<String>,
 }
 
 /// Reads all copies of the library in an image.
@@ -215,6 +218,7 @@ impl Account {
             threads,
             files,
             problems: sums.problems,
+            remarks: Vec::new(),
         }
     }
 
@@ -489,7 +493,7 @@ fn kind_of(mapping: &Mapping, before: Option<&Mapping>, stacks: &[u64]) -> What 
         return What::Shared;
     }
     let guard = before.is_some_and(|one| {
-        one.range.end == mapping.range.start && one.name.is_empty() && !one.readable
+        one.range.end == mapping.range.start && one.name.is_empty() && !one.writable
     });
     let has_stack = stacks.iter().any(|at| mapping.range.contains(at));
     if has_stack && guard {

@@ -6,21 +6,21 @@ use crate::ui;
 use anyhow::{bail, Context, Result};
 use clap::{Args, Subcommand};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Subcommand)]
 pub enum Ask {
-    /// Show where the memory of a running process is; the rows add up to its resident memory
+    /// Show where the memory of a process, or of a core file, is; the rows add up to its resident memory
     Account(AccountArgs),
-    /// Show the caches and size classes of a running process
+    /// Show the caches and size classes of a process
     Caches(ListArgs),
-    /// Show what waits in the magazines of the threads of a running process
+    /// Show what waits in the magazines of the threads of a process
     Threads(ListArgs),
-    /// Show which objects and which magazines keep free memory of a running process
+    /// Show which objects and which magazines keep free memory of a process
     Pins(PinsArgs),
-    /// Say what lies at an address of a running process
+    /// Say what lies at an address of a process
     Whatis(WhatisArgs),
-    /// Write the account of a running process to a file
+    /// Write the account of a process to a file
     Snapshot(SnapshotArgs),
     /// Show what has changed between two snapshots
     Diff(DiffArgs),
@@ -30,7 +30,7 @@ pub enum Ask {
 
 #[derive(Args)]
 pub struct AccountArgs {
-    /// The process: its number, or its name if it is the only one
+    /// The process: its number, its name if it is the only one, or a core file
     #[arg(value_name = "PROCESS")]
     process: String,
     /// Write it as JSON
@@ -43,7 +43,7 @@ pub struct AccountArgs {
 
 #[derive(Args)]
 pub struct ListArgs {
-    /// The process: its number, or its name if it is the only one
+    /// The process: its number, its name if it is the only one, or a core file
     #[arg(value_name = "PROCESS")]
     process: String,
     /// Show all of them, not only the largest
@@ -53,7 +53,7 @@ pub struct ListArgs {
 
 #[derive(Args)]
 pub struct PinsArgs {
-    /// The process: its number, or its name if it is the only one
+    /// The process: its number, its name if it is the only one, or a core file
     #[arg(value_name = "PROCESS")]
     process: String,
     /// Show so many pages
@@ -63,7 +63,7 @@ pub struct PinsArgs {
 
 #[derive(Args)]
 pub struct WhatisArgs {
-    /// The process: its number, or its name if it is the only one
+    /// The process: its number, its name if it is the only one, or a core file
     #[arg(value_name = "PROCESS")]
     process: String,
     /// Addresses, in hexadecimal
@@ -73,7 +73,7 @@ pub struct WhatisArgs {
 
 #[derive(Args)]
 pub struct SnapshotArgs {
-    /// The process: its number, or its name if it is the only one
+    /// The process: its number, its name if it is the only one, or a core file
     #[arg(value_name = "PROCESS")]
     process: String,
     /// The file to write
@@ -107,7 +107,13 @@ fn address(text: &str) -> Result<u64, String> {
     u64::from_str_radix(digits, 16).map_err(|_| "not a hexadecimal number".to_string())
 }
 
+/// Reads what the user names: a number is a process, a path or an existing file is a core.
 fn look(name: &str) -> Result<Look> {
+    let path = Path::new(name);
+    let is_number = name.parse::<u32>().is_ok();
+    if name.contains('/') || (!is_number && path.is_file()) {
+        return Look::of_core(path);
+    }
     Look::at(process(name)?)
 }
 

@@ -1,6 +1,7 @@
 //! Looks into a process that uses Slabyard, from outside: where its memory is, and what keeps it.
 //!
-//! The process need not help, and is not stopped. [`live`] opens a process as an [`image`];
+//! The process need not help, and is not stopped. [`live`] opens a process as an [`image`], and
+//! [`core`] a core file;
 //! [`shape`] finds the library in it; [`heap`] reads what the library has; [`segments`] divides the
 //! memory for objects; [`account`] counts each resident page once; [`pins`] says what keeps free
 //! memory from going back; [`text`], [`metrics`] and
@@ -8,6 +9,7 @@
 
 mod account;
 pub mod commands;
+pub mod core;
 mod heap;
 mod image;
 mod live;
@@ -25,22 +27,48 @@ use anyhow::{Context, Result};
 use heap::Heap;
 use image::Image;
 use std::fs;
+use std::path::Path;
 
-/// A process that was read.
+/// A process, or a core, that was read.
 pub struct Look {
     pub pid: u32,
     image: Image,
     pub heaps: Vec<Heap>,
+    /// What the core says; `None`: it is a running process.
+    core: Option<core::About>,
 }
 
 impl Look {
     pub fn at(pid: u32) -> Result<Look> {
         let image = live::open(pid)?;
         let heaps = account::heaps(&image)?;
-        Ok(Look { pid, image, heaps })
+        Ok(Look {
+            pid,
+            image,
+            heaps,
+            core: None,
+        })
+    }
+
+    /// Reads a core.
+    pub fn of_core(file: &Path) -> Result<Look> {
+        Self::of(core::open(file)?).with_context(|| format!("cannot use {}", file.display()))
+    }
+
+    pub fn of(core: core::Core) -> Result<Look> {
+        let heaps = account::heaps(&core.image).map_err(|error| core.about.explained(error))?;
+        Ok(Look {
+            pid: core.about.pid,
+            image: core.image,
+            heaps,
+            core: Some(core.about),
+        })
     }
 
     pub fn account(&self) -> Account {
+        if let Some(core) = &self.core {
+            return self.account_of_core(core);
+        }
         let stacks = stack_pointers(self.pid);
         let mut account = Account::take(self.pid, &self.image, &self.heaps, &stacks);
         account.program = program(self.pid);
@@ -50,6 +78,21 @@ impl Look {
         let sums = live::sums(self.pid);
         account.system_rss_bytes = sums.map(|(rss, _)| rss);
         account.system_pss_bytes = sums.map(|(_, pss)| pss);
+        account
+    }
+
+    fn account_of_core(&self, core: &core::About) -> Account {
+        let mut account = Account::take(self.pid, &self.image, &self.heaps, &core.stacks);
+        account.program = core.program.clone();
+        account.remarks = core.remarks.clone();
+        // A core has no names of threads, but the first thread has the program's.
+        let first = account
+            .threads
+            .iter_mut()
+            .find(|one| one.number == core.pid);
+        if let Some(thread) = first {
+            thread.name = core.program.clone();
+        }
         account
     }
 
