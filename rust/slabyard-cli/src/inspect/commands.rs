@@ -20,6 +20,8 @@ pub enum Ask {
     Pins(PinsArgs),
     /// Say what lies at an address of a process
     Whatis(WhatisArgs),
+    /// List the live objects of a cache: their addresses and sizes
+    Walk(WalkArgs),
     /// Write the account of a process to a file
     Snapshot(SnapshotArgs),
     /// Show what has changed between two snapshots
@@ -69,6 +71,22 @@ pub struct WhatisArgs {
     /// Addresses, in hexadecimal
     #[arg(required = true, value_name = "ADDRESS", value_parser = address)]
     addresses: Vec<u64>,
+}
+
+#[derive(Args)]
+pub struct WalkArgs {
+    /// The process: its number, its name if it is the only one, or a core file
+    #[arg(value_name = "PROCESS")]
+    process: String,
+    /// The cache: its name, or its address (0x...)
+    #[arg(value_name = "CACHE")]
+    cache: String,
+    /// List the free slots that have memory instead, and where they wait
+    #[arg(long)]
+    free: bool,
+    /// List at most so many
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1000)]
+    most: usize,
 }
 
 #[derive(Args)]
@@ -132,6 +150,18 @@ pub fn run(ask: &Ask) -> Result<u8> {
             let look = look(&args.process)?;
             for &address in &args.addresses {
                 ui::print(&format!("{address:#x}: {}\n", look.what_is(address)))?;
+            }
+        }
+        Ask::Walk(args) => {
+            let look = look(&args.process)?;
+            let (lines, count) = look.walk(&args.cache, args.free, args.most)?;
+            ui::print(&lines)?;
+            let left = count.saturating_sub(args.most as u64);
+            if left > 0 {
+                ui::warn(&format!(
+                    "{} more are not listed: --most",
+                    ui::grouped(left)
+                ));
             }
         }
         Ask::Snapshot(args) => write_snapshot(args)?,

@@ -101,7 +101,8 @@ impl Image {
         self.budget.get() == 0
     }
 
-    fn pay(&self, bytes: u64) -> bool {
+    /// Takes the cost of some bytes from the budget; false: it is spent.
+    pub fn pay(&self, bytes: u64) -> bool {
         let cost = bytes.saturating_add(READ_COST);
         self.budget.set(self.budget.get().saturating_sub(cost));
         !self.is_spent()
@@ -173,6 +174,18 @@ impl Image {
         }
         blocks.insert(number, block.clone());
         block
+    }
+
+    /// The blocks that were read.
+    #[cfg(any(test, feature = "fuzz"))]
+    pub fn touched(&self) -> Vec<Range<u64>> {
+        let blocks = self.blocks.borrow();
+        let mut touched: Vec<_> = blocks
+            .keys()
+            .map(|at| at * BLOCK..(at + 1) * BLOCK)
+            .collect();
+        touched.sort_by_key(|range| range.start);
+        touched
     }
 
     fn read_block(&self, number: u64) -> Block {

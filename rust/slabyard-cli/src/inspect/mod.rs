@@ -4,7 +4,7 @@
 //! [`core`] a core file;
 //! [`shape`] finds the library in it; [`heap`] reads what the library has; [`segments`] divides the
 //! memory for objects; [`account`] counts each resident page once; [`pins`] says what keeps free
-//! memory from going back; [`text`], [`metrics`] and
+//! memory from going back; [`walk`] lists the objects of a cache; [`text`], [`metrics`] and
 //! [`snapshot`] show and keep it.
 
 mod account;
@@ -13,20 +13,25 @@ pub mod core;
 mod heap;
 mod image;
 mod live;
-mod metrics;
+pub mod metrics;
 mod pins;
 mod segments;
 mod shape;
 mod snapshot;
 #[cfg(test)]
 mod tests;
-mod text;
+pub mod text;
+pub mod walk;
 
 use account::{Account, ThreadRow};
 use anyhow::{Context, Result};
 use heap::Heap;
 use image::Image;
+#[cfg(any(test, feature = "fuzz"))]
+pub use snapshot::Snapshot;
 use std::fs;
+#[cfg(any(test, feature = "fuzz"))]
+use std::ops::Range;
 use std::path::Path;
 
 /// A process, or a core, that was read.
@@ -40,7 +45,10 @@ pub struct Look {
 
 impl Look {
     pub fn at(pid: u32) -> Result<Look> {
-        let image = live::open(pid)?;
+        Self::of_image(pid, live::open(pid)?)
+    }
+
+    fn of_image(pid: u32, image: Image) -> Result<Look> {
         let heaps = account::heaps(&image)?;
         Ok(Look {
             pid,
@@ -96,11 +104,37 @@ impl Look {
         account
     }
 
+    /// The address space for objects.
+    #[cfg(any(test, feature = "fuzz"))]
+    fn areas(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        let areas = self.heaps.iter().flat_map(|heap| &heap.areas);
+        areas.map(|area| area.range.clone())
+    }
+
     pub fn pins(&self, shown: usize) -> Vec<pins::Pins> {
         // SAFETY: sysconf has no preconditions.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
         let find = |heap| pins::find(&self.image, heap, page, shown);
         self.heaps.iter().map(find).collect()
+    }
+
+    /// The objects of the caches with a name, or of the one at an address: a line for each, at most
+    /// `most`, and how many there are.
+    pub fn walk(&self, cache: &str, free: bool, most: usize) -> Result<(String, u64)> {
+        let (mut lines, mut count, mut is_known) = (String::new(), 0, false);
+        let mut room = most;
+        for heap in &self.heaps {
+            let caches = walk::caches(heap, cache);
+            is_known |= !caches.is_empty();
+            let objects = walk::objects(&self.image, heap, &caches, free, room);
+            lines.extend(objects.shown.iter().map(|one| one.line(heap)));
+            room -= objects.shown.len();
+            count += objects.count;
+        }
+        if !is_known {
+            anyhow::bail!("there is no cache {cache:?}; `slabyard caches --all` lists all caches");
+        }
+        Ok((lines, count))
     }
 
     /// What lies at an address, in words.

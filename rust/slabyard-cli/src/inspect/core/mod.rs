@@ -7,6 +7,10 @@
 mod files;
 mod memory;
 mod notes;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod sample;
+#[cfg(test)]
+mod tests;
 mod unpack;
 
 use super::image::{Image, Mapping};
@@ -144,7 +148,7 @@ fn mappings(loads: &[Load], notes: &Notes) -> Vec<Mapping> {
         let (name, offset) = match file {
             Some(file) => (
                 file.name.to_string(),
-                file.offset + range.start - file.range.start,
+                file.offset + (range.start - file.range.start),
             ),
             None if range.contains(&notes.stack) => ("[stack]".into(), 0),
             None if range.contains(&notes.vdso) => ("[vdso]".into(), 0),

@@ -47,17 +47,17 @@ impl Default for Notes {
 }
 
 // `struct elf_prstatus` and `struct elf_prpsinfo` of linux/elfcore.h, on all 64-bit machines.
-const STATUS_SIGNAL: usize = 12;
-const STATUS_REGISTERS: usize = 112;
-const INFO_PROCESS: usize = 24;
-const INFO_NAME: Range<usize> = 40..56;
+pub const STATUS_SIGNAL: usize = 12;
+pub const STATUS_REGISTERS: usize = 112;
+pub const INFO_PROCESS: usize = 24;
+pub const INFO_NAME: Range<usize> = 40..56;
 
 /// The number of the stack pointer among the registers.
-const STACK_POINTER: usize = if cfg!(target_arch = "x86_64") { 19 } else { 31 };
+pub const STACK_POINTER: usize = if cfg!(target_arch = "x86_64") { 19 } else { 31 };
 
 // Of the auxiliary vector, linux/auxvec.h.
-const PAGE_BYTES: u64 = 6;
-const RANDOM: u64 = 25;
+pub const PAGE_BYTES: u64 = 6;
+pub const RANDOM: u64 = 25;
 const VDSO: u64 = 33;
 
 fn word(bytes: &[u8], at: usize) -> Option<u64> {
