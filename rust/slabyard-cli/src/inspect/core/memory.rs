@@ -109,7 +109,7 @@ impl Pages {
 /// Finds the pages that had memory. The system leaves holes in the file for the others. Debuggers
 /// and pipes do not, or they leave holes for all zeros: pages of zeros are not counted then.
 pub fn pages(file: &File, loads: &[Load], page: u64, was_packed: bool) -> Result<Pages> {
-    let aligned = |load: &Load| (load.offset | load.range.start) % page == 0;
+    let aligned = |load: &Load| (load.offset | load.range.start).is_multiple_of(page);
     let has_hole = |load: &Load| extents(file, load) != [load.file_range()];
     let present = || loads.iter().filter(|load| load.present > 0);
     let holes_tell = !was_packed && present().all(aligned) && present().any(has_hole);

@@ -39,13 +39,21 @@ pub struct About {
     pub stacks: Vec<u64>,
     /// Sentences for the account: what this core does not tell.
     pub remarks: Vec<String>,
+    /// Bytes of memory behind the end of the file.
+    lost: u64,
     /// Mapped files whose code and constants could not be read.
     missing: Vec<String>,
 }
 
 impl About {
-    /// Adds to an error which files were missing.
+    /// Adds to an error what was missing.
     pub fn explained(&self, error: anyhow::Error) -> anyhow::Error {
+        if self.lost > 0 {
+            return error.context(format!(
+                "the core is cut off, and {} of memory are missing",
+                ui::bytes(self.lost)
+            ));
+        }
         if self.missing.is_empty() {
             return error;
         }
@@ -201,6 +209,7 @@ fn about(notes: Notes, loads: &[Load], pages: &memory::Pages, files: &files::Fil
         program: notes.program,
         stacks: notes.stacks,
         remarks,
+        lost,
         missing: files.missing.clone(),
     }
 }
