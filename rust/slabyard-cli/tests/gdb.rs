@@ -26,8 +26,11 @@ impl Sleeper {
     fn start() -> Self {
         let mut command = Command::new(TOOL);
         command.args(["run", "--", "sleep", "600"]);
-        let tool = command.stdin(Stdio::null()).spawn().unwrap();
-        let children = format!("/proc/{0}/task/{0}/children", tool.id());
+        let mut sleeper = Sleeper {
+            tool: command.stdin(Stdio::null()).spawn().unwrap(),
+            pid: String::new(),
+        };
+        let children = format!("/proc/{0}/task/{0}/children", sleeper.tool.id());
         let end = Instant::now() + Duration::from_secs(20);
         loop {
             assert!(Instant::now() < end, "the program does not start");
@@ -38,8 +41,8 @@ impl Sleeper {
             };
             let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
             if state.contains("(sleep) S") {
-                let pid = pid.to_string();
-                return Sleeper { tool, pid };
+                sleeper.pid = pid.to_string();
+                return sleeper;
             }
         }
     }
