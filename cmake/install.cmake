@@ -1,13 +1,15 @@
 # Declares what `cmake --install` and `make install` install: headers, libraries, a .pc file for
-# each way to link, the CMake package, the man pages, the licence, guides and examples. The prefix
-# can be moved afterwards. A manifest lists the files, so that scripts/uninstall can remove them.
+# each way to link, the CMake package, commands for gdb, the man pages, the licence, guides and
+# examples. The prefix can be moved afterwards. A manifest lists the files, so that scripts/uninstall
+# can remove them.
 set(SLABYARD_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/slabyard)
 install(CODE "include(${CMAKE_CURRENT_SOURCE_DIR}/cmake/manifest.cmake)")
 if(PROJECT_IS_TOP_LEVEL)
     set(CMAKE_INSTALL_MESSAGE NEVER) # manifest.cmake prints a summary instead of each file
     install(CODE "slabyard_begin_manifest(${CMAKE_INSTALL_LIBDIR}/pkgconfig ${SLABYARD_CMAKE_DIR}
             ${CMAKE_INSTALL_INCLUDEDIR}/slabyard ${CMAKE_INSTALL_MANDIR}/man1
-            ${CMAKE_INSTALL_MANDIR}/man3 ${CMAKE_INSTALL_MANDIR}/man7 ${CMAKE_INSTALL_DOCDIR})")
+            ${CMAKE_INSTALL_MANDIR}/man3 ${CMAKE_INSTALL_MANDIR}/man7 ${CMAKE_INSTALL_DOCDIR}
+            ${CMAKE_INSTALL_DATADIR}/gdb/auto-load)")
 endif()
 
 file(RELATIVE_PATH SLABYARD_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
@@ -51,6 +53,18 @@ install(DIRECTORY include/slabyard DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
     FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 install(DIRECTORY compat DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/slabyard
     FILES_MATCHING PATTERN "*.h")
+
+# gdb loads NAME-gdb.py with the library NAME, from below its folder auto-load, where the file has
+# the library's whole path. The prefix is known only when Slabyard is installed.
+if(CMAKE_SYSTEM_NAME STREQUAL Linux)
+    foreach(library slabyard slabyard_malloc slabyard_dlopen)
+        if(TARGET ${library})
+            install(FILES tools/gdb/slabyard.py RENAME $<TARGET_FILE_NAME:${library}>-gdb.py
+                DESTINATION
+                ${CMAKE_INSTALL_DATADIR}/gdb/auto-load\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR})
+        endif()
+    endforeach()
+endif()
 
 # The documents are installed with the folders of the repository, so their relative links work.
 install(FILES LICENSE README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md SECURITY.md

@@ -4,12 +4,14 @@
 //! * [`recording`]: a recording, byte for byte, and the buffers of processes that were killed;
 //! * [`blocks`]: a recording with right checksums and any bytes in its blocks: it is read, planned
 //!   and shown;
-//! * [`texts`]: command lines, files of the system, and output of programs under `faults`.
+//! * [`texts`]: command lines, files of the system, and output of programs under `faults`;
+//! * [`cores`]: a core with wrong words in any structure, which `account` and the like read.
 //!
 //! `scripts/fuzz` runs the targets with libFuzzer, for which the feature `fuzz` defines functions.
 //! The inputs that it found are the lines of `fuzz/*.hex`; the tests below run them.
 
 mod blocks;
+mod cores;
 mod recording;
 mod texts;
 
@@ -42,6 +44,7 @@ targets! {
     recording, slabyard_fuzz_recording;
     blocks, slabyard_fuzz_blocks;
     texts, slabyard_fuzz_texts;
+    cores, slabyard_fuzz_cores;
 }
 
 #[cfg(test)]
@@ -70,6 +73,27 @@ mod tests {
             for line in lines.lines() {
                 run(&bytes_of(line));
             }
+        }
+    }
+
+    /// Changes cores by chance. More: `SLABYARD_FUZZ_CASES=0..1000000 cargo test cores_with`.
+    #[test]
+    fn cores_with_wrong_words_are_survived() {
+        use proptest::prelude::RngCore;
+        use proptest::test_runner::{RngAlgorithm, TestRng};
+
+        let cases = std::env::var("SLABYARD_FUZZ_CASES").unwrap_or("0..200".into());
+        let (first, end) = cases.split_once("..").expect("FIRST..END");
+        let number = |text: &str| text.parse::<u64>().expect("a number");
+        for case in number(first)..number(end) {
+            let mut seed = [0; 32];
+            seed[..8].copy_from_slice(&case.to_le_bytes());
+            let mut random = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
+            let changes = 1 + random.next_u32() as usize % 4;
+            let mut input = vec![0; 6 * changes];
+            random.fill_bytes(&mut input);
+            let result = std::panic::catch_unwind(|| super::cores::run(&input));
+            assert!(result.is_ok(), "case {case}: {input:02x?}");
         }
     }
 

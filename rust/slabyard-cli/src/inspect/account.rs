@@ -165,6 +165,9 @@ pub struct Account {
     pub threads: Vec<ThreadRow>,
     pub files: Vec<FileRow>,
     pub problems: Vec<String>,
+    /// What the account cannot tell, in sentences.
+    #[serde(default)]
+    pub remarks: Vec<String>,
 }
 
 /// Reads all copies of the library in an image.
@@ -189,7 +192,7 @@ impl Account {
         let mut sums = Sums {
             image,
             resident: BTreeMap::new(),
-            claims: Vec::new(),
+            claims: BTreeMap::new(),
             address_space: 0,
             problems: Vec::new(),
         };
@@ -217,6 +220,7 @@ impl Account {
             threads,
             files,
             problems: sums.problems,
+            remarks: Vec::new(),
         }
     }
 
@@ -240,8 +244,8 @@ impl Account {
 struct Sums<'a> {
     image: &'a Image,
     resident: BTreeMap<What, Weight>,
-    /// Ranges that were counted.
-    claims: Vec<Range<u64>>,
+    /// Ranges that were counted: their ends by their starts.
+    claims: BTreeMap<u64, u64>,
     address_space: u64,
     problems: Vec<String>,
 }
@@ -255,11 +259,11 @@ impl Sums<'_> {
 
     /// Claims a range for the account; false: a part of it is claimed already.
     fn claim(&mut self, range: &Range<u64>) -> bool {
-        let at = self.claims.partition_point(|one| one.end <= range.start);
-        if self.claims.get(at).is_some_and(|one| one.start < range.end) {
+        let before = self.claims.range(..range.end).next_back();
+        if before.is_some_and(|(_, &end)| end > range.start) {
             return false;
         }
-        self.claims.insert(at, range.clone());
+        self.claims.insert(range.start, range.end);
         true
     }
 
@@ -274,20 +278,18 @@ impl Sums<'_> {
                 ..ThreadRow::default()
             })
             .collect();
-        for area in &heap.areas {
-            if !self.claim(&area.range) {
-                self.problems.push(format!(
-                    "the memory at {:#x} belongs to two chunks",
-                    area.range.start
-                ));
-            }
+        let areas = heap.areas.iter();
+        let shared = areas.filter(|area| !self.claim(&area.range)).count();
+        if shared > 0 {
+            let problem = format!("{shared} chunks or large spans belong to two libraries");
+            self.problems.push(problem);
         }
         let resident = &self.image.resident;
         let mut parts: HashMap<What, Weight> = HashMap::new();
         let mut address_space = 0;
         segments::each(heap, &mut |segment| {
             let weight = resident.between(segment.range.clone());
-            address_space += segment.range.end - segment.range.start - weight.bytes;
+            address_space += (segment.range.end - segment.range.start).saturating_sub(weight.bytes);
             let size = segment.cache.map_or(0, |at| heap.caches[at].size);
             for (what, part) in parts_of(segment, weight, size) {
                 *parts.entry(what).or_default() += part;
@@ -305,7 +307,7 @@ impl Sums<'_> {
         for (what, weight) in parts {
             self.add(what, weight);
         }
-        self.address_space += address_space;
+        self.address_space = self.address_space.saturating_add(address_space);
         self.add_own(heap);
         (rows, threads)
     }
@@ -344,15 +346,10 @@ impl Sums<'_> {
             let resident = &self.image.resident;
             let mut weight = resident.between(mapping.range.clone());
             sum += weight;
-            let first = self
-                .claims
-                .partition_point(|one| one.end <= mapping.range.start);
-            for claim in self.claims[first..]
-                .iter()
-                .take_while(|one| one.start < mapping.range.end)
-            {
-                let part = claim.start.max(mapping.range.start)..claim.end.min(mapping.range.end);
-                weight = weight - resident.between(part);
+            let Range { start, end } = mapping.range;
+            let around = self.claims.range(..start).next_back();
+            for (&from, &to) in around.into_iter().chain(self.claims.range(start..end)) {
+                weight = weight - resident.between(from.max(start)..to.min(end));
             }
             let file = file_of(mapping, before);
             let what = match &file {
@@ -454,7 +451,8 @@ fn parts_of(segment: &Segment, weight: Weight, size: u64) -> Vec<(What, Weight)>
     if what != What::Live || size == 0 || size >= segment.slot {
         return vec![(what, weight)];
     }
-    let objects = weight.bytes * size / segment.slot;
+    let objects = u128::from(weight.bytes) * u128::from(size) / u128::from(segment.slot);
+    let objects = objects as u64;
     let part = Weight {
         bytes: objects,
         shares: weight.shares * objects as f64 / weight.bytes.max(1) as f64,
@@ -491,7 +489,7 @@ fn kind_of(mapping: &Mapping, before: Option<&Mapping>, stacks: Option<&[u64]>) 
         return What::Shared;
     }
     let guard = before.is_some_and(|one| {
-        one.range.end == mapping.range.start && one.name.is_empty() && !one.readable
+        one.range.end == mapping.range.start && one.name.is_empty() && !one.writable
     });
     let has_stack = |all: &[u64]| all.iter().any(|at| mapping.range.contains(at));
     if guard && stacks.is_none_or(has_stack) {

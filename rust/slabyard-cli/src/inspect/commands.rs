@@ -12,19 +12,21 @@ use std::path::{Path, PathBuf};
 
 #[derive(Subcommand)]
 pub enum Ask {
-    /// Show where the memory of a running process is; the rows add up to its resident memory
+    /// Show where the memory of a process, or of a core file, is; the rows add up to its resident memory
     Account(AccountArgs),
-    /// Show the caches and size classes of a running process
+    /// Show the caches and size classes of a process
     Caches(ListArgs),
-    /// Show what waits in the magazines of the threads of a running process
+    /// Show what waits in the magazines of the threads of a process
     Threads(ListArgs),
-    /// Show which objects and which magazines keep free memory of a running process
+    /// Show which objects and which magazines keep free memory of a process
     Pins(PinsArgs),
-    /// Say what lies at an address of a running process
+    /// Say what lies at an address of a process
     Whatis(WhatisArgs),
     /// Draw the heap of a running process: a page to zoom into (.html), or a picture (.svg)
     Map(MapArgs),
-    /// Write the account of a running process to a file
+    /// List the live objects of a cache: their addresses and sizes
+    Walk(WalkArgs),
+    /// Write the account of a process to a file
     Snapshot(SnapshotArgs),
     /// Show what has changed between two snapshots
     Diff(DiffArgs),
@@ -34,7 +36,7 @@ pub enum Ask {
 
 #[derive(Args)]
 pub struct AccountArgs {
-    /// The process: its number, or its name if it is the only one
+    /// The process: its number, its name if it is the only one, or a core file
     #[arg(value_name = "PROCESS")]
     process: String,
     /// Leave out what takes the system long: the PSS, and the comparison with its sums
@@ -50,7 +52,7 @@ pub struct AccountArgs {
 
 #[derive(Args)]
 pub struct ListArgs {
-    /// The process: its number, or its name if it is the only one
+    /// The process: its number, its name if it is the only one, or a core file
     #[arg(value_name = "PROCESS")]
     process: String,
     /// Show all of them, not only the largest
@@ -60,7 +62,7 @@ pub struct ListArgs {
 
 #[derive(Args)]
 pub struct PinsArgs {
-    /// The process: its number, or its name if it is the only one
+    /// The process: its number, its name if it is the only one, or a core file
     #[arg(value_name = "PROCESS")]
     process: String,
     /// Show so many pages
@@ -70,7 +72,7 @@ pub struct PinsArgs {
 
 #[derive(Args)]
 pub struct WhatisArgs {
-    /// The process: its number, or its name if it is the only one
+    /// The process: its number, its name if it is the only one, or a core file
     #[arg(value_name = "PROCESS")]
     process: String,
     /// Addresses, in hexadecimal
@@ -93,8 +95,24 @@ pub struct MapArgs {
 }
 
 #[derive(Args)]
+pub struct WalkArgs {
+    /// The process: its number, its name if it is the only one, or a core file
+    #[arg(value_name = "PROCESS")]
+    process: String,
+    /// The cache: its name, or its address (0x...)
+    #[arg(value_name = "CACHE")]
+    cache: String,
+    /// List the free slots that have memory instead, and where they wait
+    #[arg(long)]
+    free: bool,
+    /// List at most so many
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1000)]
+    most: usize,
+}
+
+#[derive(Args)]
 pub struct SnapshotArgs {
-    /// The process: its number, or its name if it is the only one
+    /// The process: its number, its name if it is the only one, or a core file
     #[arg(value_name = "PROCESS")]
     process: String,
     /// The file to write
@@ -136,7 +154,13 @@ fn map_file(text: &str) -> Result<PathBuf, String> {
     }
 }
 
+/// Reads what the user names: a number is a process, a path or an existing file is a core.
 fn look(name: &str, depth: Depth) -> Result<Look> {
+    let path = Path::new(name);
+    let is_number = name.parse::<u32>().is_ok();
+    if name.contains('/') || (!is_number && path.is_file()) {
+        return Look::of_core(path);
+    }
     Look::at(process(name)?, depth)
 }
 
@@ -164,6 +188,18 @@ pub fn run(ask: &Ask) -> Result<u8> {
             }
         }
         Ask::Map(args) => write_map(args)?,
+        Ask::Walk(args) => {
+            let look = look(&args.process, Depth::Quick)?;
+            let (lines, count) = look.walk(&args.cache, args.free, args.most)?;
+            ui::print(&lines)?;
+            let left = count.saturating_sub(args.most as u64);
+            if left > 0 {
+                ui::warn(&format!(
+                    "{} more are not listed: --most",
+                    ui::grouped(left)
+                ));
+            }
+        }
         Ask::Snapshot(args) => write_snapshot(args)?,
         Ask::Diff(args) => {
             let (before, after) = (Snapshot::read(&args.before)?, Snapshot::read(&args.after)?);

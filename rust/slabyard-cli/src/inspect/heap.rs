@@ -147,6 +147,13 @@ pub struct Heap {
 /// No list of the library is longer than this.
 const LIST_MAX: usize = 1 << 22;
 
+/// No slab has more slots: the smallest of them in the largest slab (src/cache/slab.h).
+const SLOTS_MAX: u64 = 1 << 20;
+
+/// What a slot, and a piece of a mixed unit, cost of the image's budget: they are looked at later.
+const SLOT_COST: u64 = 8;
+const PIECE_COST: u64 = 32;
+
 /// Reads one copy of the library.
 pub fn read(image: &Image, found: &Found) -> Result<Heap> {
     let names = Names::read(image, found.shapes)?;
@@ -165,12 +172,34 @@ pub fn read(image: &Image, found: &Found) -> Result<Heap> {
     reader.areas()?;
     reader.waiting()?;
     reader.own()?;
+    if image.is_spent() {
+        reader.heap.problems.push(GAVE_UP.into());
+    }
     let mut heap = reader.heap;
-    heap.areas.sort_by_key(|area| area.range.start);
-    heap.areas.dedup_by_key(|area| area.range.start);
+    drop_overlaps(&mut heap);
     heap.waiting.sort_by_key(|one| one.address);
     heap.waiting.dedup_by_key(|one| one.address);
     Ok(heap)
+}
+
+const GAVE_UP: &str = "its structures lead around in circles, so reading them was given up";
+
+/// Sorts the areas, and drops those that lie in others.
+fn drop_overlaps(heap: &mut Heap) {
+    heap.areas.sort_by_key(|area| area.range.start);
+    heap.areas.dedup_by_key(|area| area.range.start);
+    let count = heap.areas.len();
+    let mut end = 0;
+    heap.areas.retain(|area| {
+        let is_behind = area.range.start >= end;
+        end = end.max(area.range.end);
+        is_behind
+    });
+    let dropped = count - heap.areas.len();
+    if dropped > 0 {
+        let problem = format!("{dropped} chunks or large spans lie in others");
+        heap.problems.push(problem);
+    }
 }
 
 struct Reader<'a> {
@@ -325,11 +354,8 @@ impl Reader<'_> {
             last = owner;
             if owner & is_chunk != 0 {
                 let at = start.wrapping_add((number as u64) << chunk_shift);
-                self.chunk(
-                    fields,
-                    owner - is_chunk,
-                    at..at.wrapping_add(1 << chunk_shift),
-                );
+                let range = at..at.saturating_add(1 << chunk_shift);
+                self.chunk(fields, owner & !is_chunk, range);
             } else {
                 self.span(fields, owner, false);
             }
@@ -355,9 +381,11 @@ impl Reader<'_> {
             let Some(slab) = bytes.get(at as usize..(at + fields.slab_bytes) as usize) else {
                 continue;
             };
-            let place = range.start + ((unit as u64) << fields.unit_shift);
-            let length = Record(slab).get(fields.bytes).min(range.end - place);
-            let run = place..place + length;
+            let place = range
+                .start
+                .saturating_add((unit as u64) << fields.unit_shift);
+            let room = range.end.saturating_sub(place);
+            let run = place..place + Record(slab).get(fields.bytes).min(room);
             if runs.last().is_some_and(|last: &Run| last.range.end > place) {
                 continue; // it is changing
             }
@@ -416,9 +444,13 @@ impl Reader<'_> {
         };
         let slots = record.get(fields.slots);
         let words = slots.div_ceil(64);
-        let inline = u64::from(fields.bits.bytes) / 8;
-        let free = if words <= inline {
-            words_of(&record.bytes(fields.bits)[..(words * 8) as usize])
+        if slots > SLOTS_MAX || !self.image.pay(slots * SLOT_COST) {
+            self.problem("a slab has too many slots");
+            return Content::Unknown;
+        }
+        let inline = record.bytes(fields.bits).get(..(words * 8) as usize);
+        let free = if let Some(inline) = inline {
+            words_of(inline)
         } else {
             let table = record.get(fields.free);
             self.image.words(table, words).unwrap_or_else(|_| {
@@ -436,7 +468,9 @@ impl Reader<'_> {
     }
 
     fn pieces(&mut self, fields: &RunFields, table: u64, start: u64) -> Option<Vec<Piece>> {
-        let words = (1 << fields.unit_shift >> fields.grain_shift) / 64;
+        let unit_bytes: u64 = 1 << fields.unit_shift;
+        start.checked_add(unit_bytes)?;
+        let words = (unit_bytes >> fields.grain_shift) / 64;
         let grains = self.image.bytes(table, words * fields.grains_bytes).ok()?;
         let of = |field: Field| {
             let rows = grains.chunks_exact(fields.grains_bytes as usize);
@@ -445,6 +479,10 @@ impl Reader<'_> {
         };
         let (begins, out) = (of(fields.begins), of(fields.out));
         let mut pieces: Vec<Piece> = Vec::new();
+        let count: u64 = begins.iter().map(|word| u64::from(word.count_ones())).sum();
+        if !self.image.pay(count * PIECE_COST) {
+            return None;
+        }
         for (word, (mut bits, out)) in begins.into_iter().zip(out).enumerate() {
             while bits != 0 {
                 let bit = bits.trailing_zeros();
@@ -462,7 +500,7 @@ impl Reader<'_> {
             }
         }
         if let Some(last) = pieces.last_mut() {
-            last.bytes = start + (1 << fields.unit_shift) - last.start;
+            last.bytes = start + unit_bytes - last.start;
         }
         Some(pieces)
     }
@@ -611,7 +649,8 @@ impl Reader<'_> {
         numbers.sort_unstable();
         for client in numbers {
             for shard in 0..count {
-                let at = shards.wrapping_add((client * count + shard) * fields.shard_bytes);
+                let number = client * count + shard;
+                let at = shards.wrapping_add(number.wrapping_mul(fields.shard_bytes));
                 let top = self
                     .image
                     .word(at.wrapping_add(fields.shard_top.offset.into()));
@@ -865,7 +904,7 @@ impl CacheFields {
         let within = |outer: u32, name: &str| {
             let inner = names.field(name)?;
             Ok::<_, anyhow::Error>(Field {
-                offset: outer + inner.offset,
+                offset: outer.saturating_add(inner.offset),
                 ..inner
             })
         };
@@ -1042,6 +1081,6 @@ impl Ordinals {
         let place = image
             .word(places.checked_add(ordinal / self.group * 8)?)
             .ok()?;
-        place.checked_add(ordinal % self.group * slot)
+        place.checked_add((ordinal % self.group).checked_mul(slot)?)
     }
 }

@@ -2,10 +2,12 @@
 //! from a copy.
 //!
 //! Pages that hold no memory are not read, because a read would give them memory. They read as zero.
-//! The process runs on meanwhile, and it may be broken, so nothing that is read here is trusted.
+//! The process runs on meanwhile, and it may be broken, so nothing that is read here is trusted. A
+//! list in it may lead around in circles: the reads of an image have a budget, which is a multiple of
+//! its memory. Reads fail when it is spent.
 
 use serde::{Deserialize, Serialize};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
@@ -19,6 +21,16 @@ pub trait Source {
 
 const BLOCK: u64 = 16 << 10;
 
+/// So many blocks are kept for later reads.
+const BLOCKS_MAX: usize = 4096;
+
+/// Bytes that may be read of an image without memory, and of each byte of memory.
+const BUDGET_LEAST: u64 = 256 << 20;
+const BUDGET_FACTOR: u64 = 16;
+
+/// What a read costs beside its bytes.
+const READ_COST: u64 = 64;
+
 /// The most bytes that are read as one piece: no structure of the library is larger.
 const PIECE_MAX: u64 = 64 << 20;
 
@@ -30,7 +42,6 @@ pub struct Mapping {
     pub name: String,
     /// Where in its file the mapping begins.
     pub offset: u64,
-    pub readable: bool,
     pub writable: bool,
     /// Of its resident bytes, the share that belongs to this process: less than 1 if others map the
     /// same pages.
@@ -50,27 +61,52 @@ impl fmt::Display for Unreadable {
 impl std::error::Error for Unreadable {}
 
 /// A part of the memory. `None`: nothing is mapped there.
-type Block = Option<Rc<Vec<u8>>>;
+type Block = Option<Rc<[u8]>>;
 
 pub struct Image {
     source: Box<dyn Source>,
     /// In order of address.
     pub mappings: Vec<Mapping>,
     pub resident: Resident,
+    /// Other bytes that the source has: of files, which a core leaves out.
+    elsewhere: Vec<Range<u64>>,
     blocks: RefCell<HashMap<u64, Block>>,
-    /// A block without memory.
-    zeros: Rc<Vec<u8>>,
+    /// What a block without memory reads as.
+    zeros: Rc<[u8]>,
+    budget: Cell<u64>,
 }
 
 impl Image {
     pub fn new(source: Box<dyn Source>, mappings: Vec<Mapping>, pages: &[Range<u64>]) -> Self {
+        let resident = Resident::new(&mappings, pages);
+        let budget = resident.all().bytes.saturating_mul(BUDGET_FACTOR);
         Image {
             source,
-            resident: Resident::new(&mappings, pages),
+            resident,
             mappings,
+            elsewhere: Vec::new(),
             blocks: RefCell::default(),
-            zeros: Rc::new(vec![0; BLOCK as usize]),
+            zeros: vec![0; BLOCK as usize].into(),
+            budget: Cell::new(budget.saturating_add(BUDGET_LEAST)),
         }
+    }
+
+    /// The same with bytes that the source has though no memory holds them. `elsewhere`: in order of
+    /// address, without overlaps.
+    pub fn with(self, elsewhere: Vec<Range<u64>>) -> Self {
+        Image { elsewhere, ..self }
+    }
+
+    /// Whether so much was read that the structures cannot be right.
+    pub fn is_spent(&self) -> bool {
+        self.budget.get() == 0
+    }
+
+    /// Takes the cost of some bytes from the budget; false: it is spent.
+    pub fn pay(&self, bytes: u64) -> bool {
+        let cost = bytes.saturating_add(READ_COST);
+        self.budget.set(self.budget.get().saturating_sub(cost));
+        !self.is_spent()
     }
 
     pub fn mapping_at(&self, address: u64) -> Option<&Mapping> {
@@ -111,6 +147,9 @@ impl Image {
     }
 
     pub fn read(&self, address: u64, into: &mut [u8]) -> Result<(), Unreadable> {
+        if !self.pay(into.len() as u64) {
+            return Err(Unreadable(address));
+        }
         let mut done = 0;
         while done < into.len() {
             let at = address
@@ -130,8 +169,24 @@ impl Image {
             return known.clone();
         }
         let block = self.read_block(number);
-        self.blocks.borrow_mut().insert(number, block.clone());
+        let mut blocks = self.blocks.borrow_mut();
+        if blocks.len() == BLOCKS_MAX {
+            blocks.clear();
+        }
+        blocks.insert(number, block.clone());
         block
+    }
+
+    /// The blocks that were read.
+    #[cfg(any(test, feature = "fuzz"))]
+    pub fn touched(&self) -> Vec<Range<u64>> {
+        let blocks = self.blocks.borrow();
+        let mut touched: Vec<_> = blocks
+            .keys()
+            .map(|at| at * BLOCK..(at + 1) * BLOCK)
+            .collect();
+        touched.sort_by_key(|range| range.start);
+        touched
     }
 
     fn read_block(&self, number: u64) -> Block {
@@ -141,19 +196,30 @@ impl Image {
         self.mappings
             .get(first)
             .filter(|one| one.range.start < end)?;
-        let mut pages = self.resident.within(start..end).peekable();
-        if pages.peek().is_none() {
-            return Some(Rc::clone(&self.zeros));
+        let parts: Vec<_> = self.parts(start..end).collect();
+        if parts.is_empty() {
+            return Some(self.zeros.clone());
         }
         let mut bytes = vec![0; BLOCK as usize];
-        for pages in pages {
+        for pages in parts {
             let part = (pages.start - start) as usize..(pages.end - start) as usize;
             if !self.source.read(pages.start, &mut bytes[part.clone()]) {
                 // The mapping is gone, or cannot be read at all: other parts are read alone.
                 bytes[part].fill(0);
             }
         }
-        Some(Rc::new(bytes))
+        Some(bytes.into())
+    }
+
+    /// The parts of a range that the source has.
+    fn parts(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
+        let (start, end) = (range.start, range.end);
+        let first = self.elsewhere.partition_point(|one| one.end <= start);
+        let elsewhere = self.elsewhere[first..]
+            .iter()
+            .take_while(move |one| one.start < end)
+            .map(move |one| one.start.max(start)..one.end.min(end));
+        self.resident.within(range).chain(elsewhere)
     }
 }
 

@@ -76,7 +76,6 @@ fn mappings_of(maps: &MemoryMaps) -> Vec<Mapping> {
             range: one.address.0..one.address.1,
             name: name_of(&one.pathname),
             offset: one.offset,
-            readable: one.perms.contains(MMPermissions::READ),
             writable: one.perms.contains(MMPermissions::WRITE),
             share: if of("Rss") > 0.0 {
                 (of("Pss") / of("Rss")).min(1.0)

@@ -1,31 +1,39 @@
 //! Looks into a process that uses Slabyard, from outside: where its memory is, and what keeps it.
 //!
-//! The process need not help, and is not stopped. [`live`] opens a process as an [`image`];
+//! The process need not help, and is not stopped. [`live`] opens a process as an [`image`], and
+//! [`core`] a core file;
 //! [`shape`] finds the library in it; [`heap`] reads what the library has; [`segments`] divides the
 //! memory for objects; [`account`] counts each resident page once; [`pins`] says what keeps free
-//! memory from going back; [`text`], [`map`], [`metrics`] and
+//! memory from going back; [`walk`] lists the objects of a cache; [`text`], [`map`], [`metrics`] and
 //! [`snapshot`] show and keep it.
 
 mod account;
 pub mod commands;
+pub mod core;
 mod heap;
 mod image;
 mod live;
 mod map;
-mod metrics;
+pub mod metrics;
 mod pins;
 mod segments;
 mod shape;
 mod snapshot;
 #[cfg(test)]
 mod tests;
-mod text;
+pub mod text;
+pub mod walk;
 
 use account::{Account, ThreadRow};
 use anyhow::{Context, Result};
 use heap::Heap;
 use image::Image;
+#[cfg(any(test, feature = "fuzz"))]
+pub use snapshot::Snapshot;
 use std::fs;
+#[cfg(any(test, feature = "fuzz"))]
+use std::ops::Range;
+use std::path::Path;
 
 /// How much is asked of the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,27 +44,52 @@ pub enum Depth {
     Whole,
 }
 
-/// A process that was read.
+/// A process, or a core, that was read.
 pub struct Look {
     pub pid: u32,
     depth: Depth,
     image: Image,
     pub heaps: Vec<Heap>,
+    /// What the core says; `None`: it is a running process.
+    core: Option<core::About>,
 }
 
 impl Look {
     pub fn at(pid: u32, depth: Depth) -> Result<Look> {
-        let image = live::open(pid, depth == Depth::Whole)?;
+        Self::of_image(pid, live::open(pid, depth == Depth::Whole)?, depth)
+    }
+
+    fn of_image(pid: u32, image: Image, depth: Depth) -> Result<Look> {
         let heaps = account::heaps(&image)?;
         Ok(Look {
             pid,
             depth,
             image,
             heaps,
+            core: None,
+        })
+    }
+
+    /// Reads a core.
+    pub fn of_core(file: &Path) -> Result<Look> {
+        Self::of(core::open(file)?).with_context(|| format!("cannot use {}", file.display()))
+    }
+
+    pub fn of(core: core::Core) -> Result<Look> {
+        let heaps = account::heaps(&core.image).map_err(|error| core.about.explained(error))?;
+        Ok(Look {
+            pid: core.about.pid,
+            depth: Depth::Quick,
+            image: core.image,
+            heaps,
+            core: Some(core.about),
         })
     }
 
     pub fn account(&self) -> Account {
+        if let Some(core) = &self.core {
+            return self.account_of_core(core);
+        }
         let whole = self.depth == Depth::Whole;
         let stacks = whole.then(|| stack_pointers(self.pid));
         let mut account = Account::take(self.pid, &self.image, &self.heaps, stacks.as_deref());
@@ -74,9 +107,50 @@ impl Look {
         account
     }
 
+    fn account_of_core(&self, core: &core::About) -> Account {
+        let mut account = Account::take(self.pid, &self.image, &self.heaps, Some(&core.stacks));
+        account.program = core.program.clone();
+        account.remarks = core.remarks.clone();
+        // A core has no names of threads, but the first thread has the program's.
+        let first = account
+            .threads
+            .iter_mut()
+            .find(|one| one.number == core.pid);
+        if let Some(thread) = first {
+            thread.name = core.program.clone();
+        }
+        account
+    }
+
+    /// The address space for objects.
+    #[cfg(any(test, feature = "fuzz"))]
+    fn areas(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        let areas = self.heaps.iter().flat_map(|heap| &heap.areas);
+        areas.map(|area| area.range.clone())
+    }
+
     pub fn pins(&self, shown: usize) -> Vec<pins::Pins> {
         let find = |heap| pins::find(&self.image, heap, page_bytes(), shown);
         self.heaps.iter().map(find).collect()
+    }
+
+    /// The objects of the caches with a name, or of the one at an address: a line for each, at most
+    /// `most`, and how many there are.
+    pub fn walk(&self, cache: &str, free: bool, most: usize) -> Result<(String, u64)> {
+        let (mut lines, mut count, mut is_known) = (String::new(), 0, false);
+        let mut room = most;
+        for heap in &self.heaps {
+            let caches = walk::caches(heap, cache);
+            is_known |= !caches.is_empty();
+            let objects = walk::objects(&self.image, heap, &caches, free, room);
+            lines.extend(objects.shown.iter().map(|one| one.line(heap)));
+            room -= objects.shown.len();
+            count += objects.count;
+        }
+        if !is_known {
+            anyhow::bail!("there is no cache {cache:?}; `slabyard caches --all` lists all caches");
+        }
+        Ok((lines, count))
     }
 
     /// What lies at an address, in words.

@@ -94,7 +94,9 @@ fn segments(image: &Image, start: u64) -> Option<Vec<Segment>> {
     if bytes < 56 || count > MOST || offset > 1 << 20 {
         return None;
     }
-    let all = image.bytes(start + offset, bytes * count).ok()?;
+    let all = image
+        .bytes(start.wrapping_add(offset), bytes * count)
+        .ok()?;
     let segment = |of: &[u8]| {
         Some(Segment {
             kind: u32::from_le_bytes(of[..4].try_into().ok()?),

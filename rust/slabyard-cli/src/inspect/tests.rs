@@ -318,7 +318,6 @@ fn mapping(start: u64, end: u64, share: f64) -> Mapping {
         range: start..end,
         name: String::new(),
         offset: 0,
-        readable: true,
         writable: true,
         share,
     }

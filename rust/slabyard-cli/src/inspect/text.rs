@@ -88,6 +88,7 @@ fn sentences(account: &Account) -> Vec<String> {
             ),
         });
     }
+    all.extend(account.remarks.iter().cloned());
     all.push(format!(
         "{} of address space for objects hold no memory.",
         bytes(account.address_space_bytes)

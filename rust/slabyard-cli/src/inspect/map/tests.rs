@@ -23,7 +23,6 @@ fn image(resident: &[Range<u64>]) -> Image {
         range: 0x1000..1 << 47,
         name: String::new(),
         offset: 0,
-        readable: true,
         writable: true,
         share: 1.0,
     };
