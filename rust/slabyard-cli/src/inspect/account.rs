@@ -145,7 +145,7 @@ pub struct FileRow {
     pub resident_bytes: u64,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Account {
     pub pid: u32,
     pub program: String,

@@ -1,11 +1,10 @@
 //! The subcommands that look into processes.
 
 use super::snapshot::{self, Snapshot};
-use super::{metrics, process, text, Look};
+use super::{metrics, process, text, top, watch, Look};
 use crate::ui;
-use anyhow::{bail, Context, Result};
+use anyhow::{bail, Result};
 use clap::{Args, Subcommand};
-use std::io::Write;
 use std::path::PathBuf;
 
 #[derive(Subcommand)]
@@ -24,6 +23,12 @@ pub enum Ask {
     Snapshot(SnapshotArgs),
     /// Show what has changed between two snapshots
     Diff(DiffArgs),
+    /// Show the memory, caches and threads of a running process live, or choose a process
+    Top(top::TopArgs),
+    /// Write a snapshot of a running process from time to time, and keep the last ones
+    Watch(watch::WatchArgs),
+    /// Make a page with the memory over time from the snapshots of `watch`
+    Timeline(watch::TimelineArgs),
     /// Serve the accounts of running processes as OpenMetrics, for Prometheus
     Export(ExportArgs),
 }
@@ -133,6 +138,9 @@ pub fn run(ask: &Ask) -> Result<u8> {
             let (before, after) = (Snapshot::read(&args.before)?, Snapshot::read(&args.after)?);
             ui::print(&text::changes(&snapshot::changes(&before, &after)))?;
         }
+        Ask::Top(args) => top::run(args)?,
+        Ask::Watch(args) => watch::run(args)?,
+        Ask::Timeline(args) => watch::make_page(args)?,
         Ask::Export(args) => metrics::serve(&args.listen, &args.processes)?,
     }
     Ok(0)
@@ -151,14 +159,5 @@ fn write_snapshot(args: &SnapshotArgs) -> Result<()> {
     if args.output.exists() && !args.force {
         bail!("{} exists; --force replaces it", args.output.display());
     }
-    let json = Snapshot::of(look(&args.process)?.account()).to_json()?;
-    let cannot = || format!("cannot write {}", args.output.display());
-    let folder = match args.output.parent() {
-        Some(folder) if folder != std::path::Path::new("") => folder.to_path_buf(),
-        _ => PathBuf::from("."),
-    };
-    let mut file = tempfile::NamedTempFile::new_in(folder).with_context(cannot)?;
-    file.write_all(json.as_bytes()).with_context(cannot)?;
-    file.persist(&args.output).with_context(cannot)?;
-    Ok(())
+    Snapshot::of(look(&args.process)?.account()).write(&args.output)
 }

@@ -4,10 +4,12 @@
 //! [`shape`] finds the library in it; [`heap`] reads what the library has; [`segments`] divides the
 //! memory for objects; [`account`] counts each resident page once; [`pins`] says what keeps free
 //! memory from going back; [`text`], [`metrics`] and
-//! [`snapshot`] show and keep it.
+//! [`snapshot`] show and keep it. [`top`] shows it live, and [`watch`] keeps it from time to time;
+//! both [`follow`] a process.
 
 mod account;
 pub mod commands;
+mod follow;
 mod heap;
 mod image;
 mod live;
@@ -19,6 +21,8 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 mod text;
+mod top;
+mod watch;
 
 use account::{Account, ThreadRow};
 use anyhow::{Context, Result};

@@ -4,6 +4,7 @@ use super::account::{Account, What};
 use anyhow::{bail, Context, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::io::Write;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -17,7 +18,7 @@ const BYTES_MAX: u64 = 256 << 20;
 pub struct Snapshot {
     slabyard_account: u32,
     /// Seconds since 1970.
-    time: f64,
+    pub time: f64,
     #[serde(flatten)]
     pub account: Account,
 }
@@ -34,6 +35,20 @@ impl Snapshot {
 
     pub fn to_json(&self) -> Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
+    }
+
+    /// Writes it to a file, which has all of it or does not change.
+    pub fn write(&self, file: &Path) -> Result<()> {
+        let cannot = || format!("cannot write {}", file.display());
+        let folder = match file.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        };
+        let mut new = tempfile::NamedTempFile::new_in(folder).with_context(cannot)?;
+        let json = self.to_json()?;
+        new.write_all(json.as_bytes()).with_context(cannot)?;
+        new.persist(file).with_context(cannot)?;
+        Ok(())
     }
 
     pub fn read(file: &Path) -> Result<Self> {
