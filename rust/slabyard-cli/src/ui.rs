@@ -85,7 +85,8 @@ pub fn span(seconds: f64) -> String {
         s => (s / 86_400.0, "days"),
     };
     let text = match value {
-        small if small < 10.0 => format!("{small:.2}"),
+        small if small < 1.0 => format!("{small:.2}"),
+        small if small < 10.0 => format!("{small:.1}"),
         large => format!("{large:.0}.0"),
     };
     let text = text.trim_end_matches('0').trim_end_matches('.');

@@ -99,7 +99,8 @@ pub fn process(name: &str) -> Result<u32> {
     let named: Vec<u32> = processes
         .filter_map(Result::ok)
         .filter(|one| {
-            let is_name = |stat: procfs::process::Stat| stat.comm == name;
+            // One that has ended, and is not waited for yet, keeps its name.
+            let is_name = |stat: procfs::process::Stat| stat.comm == name && stat.state != 'Z';
             one.stat().is_ok_and(is_name)
         })
         .map(|one| one.pid as u32)

@@ -118,7 +118,8 @@ fn each_of_slab(heap: &Heap, run: &Run, slab: &Slab, visit: &mut dyn FnMut(&Segm
     }
     let mut waiting = waiting_in(heap, &run.range).iter().peekable();
     let mut open: Option<Segment> = None;
-    for number in 0..slab.slots {
+    let mut number = 0;
+    while number < slab.slots {
         let at = slab.first + number * slot;
         let mut holder = None;
         while let Some(one) = waiting.next_if(|one| one.address < at + slot) {
@@ -132,20 +133,30 @@ fn each_of_slab(heap: &Heap, run: &Run, slab: &Slab, visit: &mut dyn FnMut(&Segm
             Some(holder) => State::Waiting(holder),
             None => State::Live,
         };
+        let count = match holder {
+            Some(_) => 1,
+            None => alike(
+                slab,
+                number,
+                waiting.peek().map(|one| (one.address - slab.first) / slot),
+            ),
+        };
+        number += count;
+        let range = at..at + count * slot;
         match &mut open {
             Some(segment) if segment.state == state => {
-                segment.range.end = at + slot;
-                segment.count += 1;
+                segment.range.end = range.end;
+                segment.count += count;
             }
             _ => {
                 if let Some(done) = open.take() {
                     visit(&done);
                 }
                 open = Some(Segment {
-                    range: at..at + slot,
+                    range,
                     state,
                     cache: Some(slab.cache),
-                    count: 1,
+                    count,
                     slot,
                 });
             }
@@ -157,6 +168,16 @@ fn each_of_slab(heap: &Heap, run: &Run, slab: &Slab, visit: &mut dyn FnMut(&Segm
     if end < run.range.end {
         visit(&tail(end..run.range.end));
     }
+}
+
+/// How many slots from this one on are free or live as it is. `waiting`: the next slot whose object
+/// waits in a magazine.
+fn alike(slab: &Slab, slot: u64, waiting: Option<u64>) -> u64 {
+    let mut end = slab.same_until(slot).min(slab.slots);
+    if slot < slab.watermark {
+        end = end.min(slab.watermark);
+    }
+    waiting.map_or(end, |waiting| end.min(waiting)) - slot
 }
 
 fn each_of_mixed(heap: &Heap, sizes: &[(u64, usize)], run: &Run, visit: &mut dyn FnMut(&Segment)) {

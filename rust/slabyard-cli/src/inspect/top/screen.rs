@@ -219,6 +219,13 @@ fn keys_of(app: &App) -> Line<'static> {
         ]);
     }
     let keys: &[(&str, &str)] = match app.pane {
+        _ if !filter.is_empty() => &[
+            ("Esc", "all rows"),
+            ("s", "sort"),
+            ("r", "reverse"),
+            ("?", "help"),
+            ("q", "quit"),
+        ],
         Pane::List => &[
             ("Enter", "open"),
             ("s", "sort"),

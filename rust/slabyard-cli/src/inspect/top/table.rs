@@ -235,7 +235,7 @@ impl Table {
     }
 
     fn width_of(&self, at: usize) -> usize {
-        const BAR: usize = 10;
+        const BAR: usize = 8;
         const TREND: usize = 8;
         // The sign of the sorted column needs room.
         let head = self.columns[at].head.chars().count() + 1;
@@ -298,7 +298,7 @@ fn widen(shown: &mut [(usize, usize)], columns: &[Column], mut spare: usize) {
     let room = [
         (Shape::Trend, 40),
         (Shape::Bar, 30),
-        (Shape::Trend, 80),
+        (Shape::Trend, 60),
         (Shape::Rest, 200),
     ];
     for (shape, most) in room {

@@ -113,10 +113,10 @@ fn most_changed(changes: &Changes) -> Option<String> {
     // The last row is the sum.
     let kinds = changes.memory.len().saturating_sub(1);
     let kind = changes.memory[..kinds].first()?;
-    let words = format!("Most of it: {} ({})", kind.name, signed(kind));
+    let words = format!("The largest change: {} ({})", kind.name, signed(kind));
     Some(match changes.caches.first() {
         Some(cache) => format!(
-            "{words}. The cache that changed most: {} ({}).",
+            "{words}. Of the caches: live objects of {} ({}).",
             cache.name,
             signed(cache)
         ),

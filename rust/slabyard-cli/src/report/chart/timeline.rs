@@ -2,7 +2,7 @@
 //! page, so that it needs no room in the picture.
 
 use super::curves::{path, vertical_axis};
-use super::{escape, labels_below, line, open, steps, Axis, Frame, BOTTOM, TOP};
+use super::{escape, labels_below, line, open, steps, Axis, Frame, TOP};
 use crate::ui::{bytes, round_bytes};
 use std::fmt::Write;
 
@@ -28,8 +28,11 @@ pub struct Chart<'a> {
 /// No picture shows more points.
 const POINTS: usize = 600;
 
-const WIDE_HEIGHT: f64 = 400.0;
-const NARROW_HEIGHT: f64 = 290.0;
+const WIDE_HEIGHT: f64 = 384.0;
+const NARROW_HEIGHT: f64 = 274.0;
+
+/// The room for the times below.
+const BOTTOM: f64 = 28.0;
 
 impl Chart<'_> {
     /// The series as areas on top of each other.
@@ -42,17 +45,14 @@ impl Chart<'_> {
         let mut below = vec![0; self.times.len()];
         for one in self.series {
             let above: Vec<u64> = below.iter().zip(&one.bytes).map(|(a, b)| a + b).collect();
-            let top = self.points(&x, &y, &above);
-            let mut bottom = self.points(&x, &y, &below);
-            bottom.reverse();
-            let edge = path(&bottom, false).replacen('M', "L", 1);
-            let _ = writeln!(
-                svg,
-                "<path class=\"area {}\" d=\"{}{edge}Z\"><title>{}</title></path>",
-                one.class,
-                path(&top, false),
-                escape(&one.hint())
-            );
+            let tops = self.points(&x, &y, &above).into_iter();
+            let parts = tops.zip(self.points(&x, &y, &below));
+            let parts = parts.map(|(top, mut bottom)| {
+                bottom.reverse();
+                let edge = path(&bottom, false).replacen('M', "L", 1);
+                format!("{}{edge}Z", path(&top, false))
+            });
+            one.draw(&mut svg, "area", &parts.collect::<String>());
             below = above;
         }
         self.end(svg, &x, &y)
@@ -63,13 +63,9 @@ impl Chart<'_> {
         let all = self.series.iter().flat_map(|one| &one.bytes);
         let (mut svg, x, y) = self.begin(frame, all.max().copied().unwrap_or(0));
         for one in self.series {
-            let _ = writeln!(
-                svg,
-                "<path class=\"curve {}\" d=\"{}\"><title>{}</title></path>",
-                one.class,
-                path(&self.points(&x, &y, &one.bytes), false),
-                escape(&one.hint())
-            );
+            let parts = self.points(&x, &y, &one.bytes).into_iter();
+            let parts = parts.map(|part| path(&part, false));
+            one.draw(&mut svg, "curve", &parts.collect::<String>());
         }
         self.end(svg, &x, &y)
     }
@@ -102,7 +98,7 @@ impl Chart<'_> {
             &says.join("; "),
         );
         vertical_axis(&mut svg, &x, &y, &ticks, |tick| round_bytes(tick as u64));
-        let labels = time_labels(&x, if frame.is_narrow() { 4.0 } else { 9.0 });
+        let labels = time_labels(&x, if frame.is_narrow() { 5.0 } else { 9.0 });
         for (at, _) in &labels {
             line(&mut svg, "grid", (*at, y.start), (*at, y.start + 5.0));
         }
@@ -118,18 +114,37 @@ impl Chart<'_> {
         svg + "</svg>\n"
     }
 
-    fn points(&self, x: &Axis, y: &Axis, bytes: &[u64]) -> Vec<(f64, f64)> {
+    /// The points in the picture, in parts: no line leads from one process to the next.
+    fn points(&self, x: &Axis, y: &Axis, bytes: &[u64]) -> Vec<Vec<(f64, f64)>> {
         let every = self.times.len().div_ceil(POINTS);
-        let last = self.times.len() - 1;
-        let all = self.times.iter().zip(bytes).enumerate();
-        let shown = all.filter(|(at, _)| at % every == 0 || *at == last);
-        shown
-            .map(|(_, (&time, &bytes))| (x.at(time), y.at(bytes as f64)))
-            .collect()
+        let count = self.times.len();
+        let begins = |at: usize| self.restarts.contains(&self.times[at]);
+        let mut parts = vec![Vec::new()];
+        for (at, (&time, &bytes)) in self.times.iter().zip(bytes).enumerate() {
+            if begins(at) {
+                parts.push(Vec::new());
+            }
+            let is_end = at + 1 == count || begins(at + 1);
+            if at % every == 0 || begins(at) || is_end {
+                let point = (x.at(time), y.at(bytes as f64));
+                parts.last_mut().expect("never empty").push(point);
+            }
+        }
+        parts.retain(|part| !part.is_empty());
+        parts
     }
 }
 
 impl Series {
+    fn draw(&self, svg: &mut String, shape: &str, path: &str) {
+        let _ = writeln!(
+            svg,
+            "<path class=\"{shape} {}\" d=\"{path}\"><title>{}</title></path>",
+            self.class,
+            escape(&self.hint())
+        );
+    }
+
     fn hint(&self) -> String {
         let end = |bytes_at: Option<&u64>| bytes(bytes_at.copied().unwrap_or(0));
         let (first, last) = (end(self.bytes.first()), end(self.bytes.last()));
@@ -213,6 +228,28 @@ mod tests {
         };
         let labels = time_labels(&x, 4.0).into_iter();
         labels.map(|(_, words)| words).collect()
+    }
+
+    #[test]
+    fn no_line_leads_from_one_process_to_the_next() {
+        let series = [Series {
+            name: "a".into(),
+            class: "m0".into(),
+            bytes: vec![1, 2, 3, 4],
+        }];
+        let chart = Chart {
+            id: "x",
+            title: "x",
+            times: &[0.0, 1.0, 2.0, 3.0],
+            series: &series,
+            restarts: &[2.0],
+        };
+        let path = |svg: &str| {
+            let after = svg.split("class=\"curve m0\" d=\"").nth(1).unwrap();
+            after.split('"').next().unwrap().to_string()
+        };
+        let path = path(&chart.lines(&crate::report::chart::WIDE));
+        assert_eq!(path.matches('M').count(), 2, "{path}");
     }
 
     #[test]
