@@ -53,6 +53,24 @@ pub struct Cache {
     has_handles: bool,
 }
 
+#[cfg(test)]
+impl Cache {
+    pub fn of(name: &str, kind: Kind, slot: u64) -> Self {
+        Cache {
+            address: 0,
+            client: 0,
+            name: name.to_string(),
+            kind,
+            size: slot,
+            slot,
+            refills: 0,
+            flushes: 0,
+            limits_hit: 0,
+            has_handles: false,
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct Thread {
     /// The system's number.

@@ -3,6 +3,7 @@
 
 use super::image::{Image, Mapping, Source};
 use super::shape;
+use super::Shares;
 use anyhow::{bail, Context, Result};
 use procfs::process::{MMPermissions, MMapPath, MemoryMaps, Process};
 use procfs::ProcError;
@@ -20,10 +21,14 @@ impl Source for Memory {
 }
 
 /// Opens the memory of a process.
-pub fn open(pid: u32) -> Result<Image> {
+pub fn open(pid: u32, shares: Shares) -> Result<Image> {
     let process = Process::new(pid as i32).map_err(|error| explained(pid, error))?;
-    let smaps = process.smaps().map_err(|error| explained(pid, error))?;
-    if smaps.0.is_empty() {
+    let maps = match shares {
+        Shares::Known => process.smaps(),
+        Shares::Unknown => process.maps(),
+    };
+    let maps = maps.map_err(|error| explained(pid, error))?;
+    if maps.0.is_empty() {
         bail!("process {pid} has no memory: it has ended, or it belongs to the kernel");
     }
     let file = |name: &str| {
@@ -34,7 +39,7 @@ pub fn open(pid: u32) -> Result<Image> {
         })
     };
     let memory = Memory(file("mem")?);
-    let mappings = mappings_of(&smaps);
+    let mappings = mappings_of(&maps);
     let pagemap = file("pagemap")?;
     let pages = scan(&pagemap, 0..ADDRESSES).or_else(|| walk(&pagemap, &mappings));
     let pages = pages.context("the resident pages of the process cannot be listed")?;
@@ -84,8 +89,8 @@ fn explained(pid: u32, error: ProcError) -> anyhow::Error {
     }
 }
 
-fn mappings_of(smaps: &MemoryMaps) -> Vec<Mapping> {
-    let figures = smaps.0.iter().map(|one| {
+fn mappings_of(maps: &MemoryMaps) -> Vec<Mapping> {
+    let figures = maps.0.iter().map(|one| {
         let of = |key: &str| one.extension.map.get(key).copied().unwrap_or(0) as f64;
         Mapping {
             range: one.address.0..one.address.1,

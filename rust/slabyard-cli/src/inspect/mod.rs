@@ -35,13 +35,31 @@ pub struct Look {
     pub pid: u32,
     image: Image,
     pub heaps: Vec<Heap>,
+    shares: Shares,
+}
+
+/// Whether shares of pages that several processes map (PSS) are asked for, and the system's own sums.
+/// The system walks through all pages twice for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shares {
+    Known,
+    Unknown,
 }
 
 impl Look {
     pub fn at(pid: u32) -> Result<Look> {
-        let image = live::open(pid)?;
+        Self::with(pid, Shares::Known)
+    }
+
+    pub fn with(pid: u32, shares: Shares) -> Result<Look> {
+        let image = live::open(pid, shares)?;
         let heaps = account::heaps(&image)?;
-        Ok(Look { pid, image, heaps })
+        Ok(Look {
+            pid,
+            image,
+            heaps,
+            shares,
+        })
     }
 
     pub fn account(&self) -> Account {
@@ -50,6 +68,9 @@ impl Look {
         account.program = program(self.pid);
         for thread in &mut account.threads {
             name_thread(self.pid, thread);
+        }
+        if self.shares == Shares::Unknown {
+            return account;
         }
         let sums = live::sums(self.pid);
         account.system_rss_bytes = sums.map(|(rss, _)| rss);

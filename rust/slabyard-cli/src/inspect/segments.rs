@@ -214,3 +214,75 @@ fn each_of_mixed(heap: &Heap, sizes: &[(u64, usize)], run: &Run, visit: &mut dyn
         visit(&plain(at..run.range.end, State::Changing));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::heap::{Cache, Kind};
+    use super::*;
+    use proptest::prelude::*;
+
+    const START: u64 = 1 << 20;
+    const SLOT: u64 = 48;
+
+    fn heap(slots: u64, watermark: u64, free: Vec<u64>, waiting: &[u64]) -> Heap {
+        let range = START..START + (slots * SLOT).next_multiple_of(4096).max(4096);
+        let slab = Slab {
+            cache: 0,
+            first: START,
+            slots,
+            watermark,
+            free,
+        };
+        let content = Content::Slab(slab);
+        let run = Run {
+            range: range.clone(),
+            content,
+        };
+        let waits = |&slot: &u64| Waiting {
+            address: START + slot * SLOT,
+            holder: Holder::Depot,
+        };
+        Heap {
+            caches: vec![Cache::of("x", Kind::Program, SLOT)],
+            areas: vec![Area {
+                range,
+                runs: vec![run],
+                kept: false,
+            }],
+            waiting: waiting.iter().map(waits).collect(),
+            ..Heap::default()
+        }
+    }
+
+    proptest! {
+        /// Slots are taken in groups; the states are those of each slot alone.
+        #[test]
+        fn each_slot_has_its_own_state(
+            slots in 1_u64..300,
+            watermark in 0_u64..310,
+            free in proptest::collection::vec(prop_oneof![Just(0), Just(u64::MAX), any::<u64>()], 0..6),
+            waiting in proptest::collection::btree_set(0_u64..300, 0..20),
+        ) {
+            let waiting: Vec<u64> = waiting.into_iter().filter(|&slot| slot < slots).collect();
+            let is_free = |slot: u64| {
+                free.get(slot as usize / 64).is_some_and(|word| word >> (slot % 64) & 1 == 1)
+            };
+            let state = |slot: u64| match (is_free(slot), waiting.contains(&slot)) {
+                (true, _) if slot >= watermark => State::NeverUsed,
+                (true, _) => State::Free,
+                (_, true) => State::Waiting(Holder::Depot),
+                _ => State::Live,
+            };
+            let expected: Vec<State> = (0..slots).map(state).collect();
+            let mut found = Vec::new();
+            each(&heap(slots, watermark, free.clone(), &waiting), &mut |segment| {
+                if segment.state != State::Tail {
+                    let bytes = segment.range.end - segment.range.start;
+                    assert_eq!(bytes, segment.count * SLOT);
+                    found.extend((0..segment.count).map(|_| segment.state));
+                }
+            });
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

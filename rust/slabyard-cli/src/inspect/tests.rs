@@ -155,7 +155,7 @@ impl Stage {
         Stage { child, lines }
     }
 
-    fn lines(&self, first: &str) -> impl Iterator<Item = &[String]> {
+    fn lines<'a>(&'a self, first: &'a str) -> impl Iterator<Item = &'a [String]> {
         let lines = self.lines.iter().filter(move |line| line[0] == *first);
         lines.map(|line| &line[1..])
     }

@@ -18,7 +18,7 @@ mod tests;
 
 use super::account::Account;
 use super::follow::{wait, Held, Target};
-use super::Look;
+use super::{Look, Shares};
 use crate::{cli, signals, ui};
 use anyhow::{bail, Context, Result};
 use app::{Act, App, Pane};
@@ -72,19 +72,20 @@ fn show_once(pid: Option<u32>, interval: Duration) -> Result<()> {
             std::thread::sleep(interval);
         }
         let done = timed(|| look(pid));
-        session.add(done.result?, done.at);
+        session.add(*done.result?, done.at);
     }
     ui::print(&once::process(&session))
 }
 
-fn look(pid: u32) -> Result<Account> {
-    Ok(Look::at(pid)?.account())
+/// PSS is not shown, so it is not asked for.
+fn look(pid: u32) -> Result<Box<Account>> {
+    Ok(Box::new(Look::with(pid, Shares::Unknown)?.account()))
 }
 
 /// What a look has found.
 enum Seen {
     List(Vec<Found>),
-    Process(u32, Result<Account>),
+    Process(u32, Result<Box<Account>>),
 }
 
 struct Top {
@@ -205,7 +206,7 @@ impl Top {
                 }
                 match result {
                     Ok(account) => {
-                        self.app.session.add(account, done.at);
+                        self.app.session.add(*account, done.at);
                         self.app.show_session();
                         self.app.problem = None;
                     }

@@ -169,9 +169,9 @@ impl Order {
 
     /// Chooses the next column.
     pub fn advance(&mut self, columns: &[Column]) {
-        let next = (1..=columns.len()).map(|step| (self.column + step) % columns.len().max(1));
+        let mut next = (1..=columns.len()).map(|step| (self.column + step) % columns.len().max(1));
         let sortable = |at: &usize| columns[*at].is_sortable();
-        *self = Order::by(next.filter(sortable).next().unwrap_or(0));
+        *self = Order::by(next.find(sortable).unwrap_or(0));
     }
 }
 
