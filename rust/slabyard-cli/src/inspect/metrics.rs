@@ -115,6 +115,8 @@ struct Sum {
     refused: u64,
 }
 
+type Figure = fn(&Sum) -> u64;
+
 /// By process, name and size: separate heaps may have the same name.
 fn caches(accounts: &[Account]) -> BTreeMap<String, Sum> {
     let mut all: BTreeMap<String, Sum> = BTreeMap::new();
@@ -163,7 +165,7 @@ pub fn open_metrics(accounts: &[Account]) -> String {
         .map(|one| (of_process(one), one.address_space_bytes.to_string()));
     text.family(&SPACE, spaces);
     let caches = caches(accounts);
-    let by_state = |states: [(&'static str, fn(&Sum) -> u64); 3]| {
+    let by_state = |states: [(&'static str, Figure); 3]| {
         let rows = caches.iter().flat_map(move |(labels, sum)| {
             states.map(|(state, value)| {
                 (

@@ -102,7 +102,7 @@ impl Look {
         let what = of_heap.unwrap_or_else(|| match self.image.mapping_at(address) {
             Some(one) if one.name.is_empty() => "anonymous memory that is not Slabyard's".into(),
             Some(one) => format!("in {}", one.name),
-            None => return "nothing is mapped there".into(),
+            None => "nothing is mapped there".into(),
         });
         if self.image.mapping_at(address).is_none() {
             return what;
