@@ -88,7 +88,7 @@ impl AsFd for Held {
 /// ever), or a signal.
 pub fn wait(on: &[BorrowedFd], until: Option<Instant>) -> Result<()> {
     let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-    match poll(on, left) {
+    match poll(on, libc::POLLIN, left) {
         Err(error) if error.kind() != io::ErrorKind::Interrupted => {
             Err(error).context("cannot wait")
         }
@@ -98,13 +98,18 @@ pub fn wait(on: &[BorrowedFd], until: Option<Instant>) -> Result<()> {
 
 /// Whether something can be read from it now, or it has closed.
 pub fn is_ready(one: BorrowedFd) -> bool {
-    poll(&[one], Some(Duration::ZERO)).is_ok_and(|count| count > 0)
+    poll(&[one], libc::POLLIN, Some(Duration::ZERO)).is_ok_and(|count| count > 0)
 }
 
-fn poll(on: &[BorrowedFd], time: Option<Duration>) -> io::Result<i32> {
+/// Whether its other end is gone: of a terminal, its window.
+pub fn has_closed(one: BorrowedFd) -> bool {
+    poll(&[one], 0, Some(Duration::ZERO)).is_ok_and(|count| count > 0)
+}
+
+fn poll(on: &[BorrowedFd], events: i16, time: Option<Duration>) -> io::Result<i32> {
     let of = |one: &BorrowedFd| libc::pollfd {
         fd: one.as_raw_fd(),
-        events: libc::POLLIN,
+        events,
         revents: 0,
     };
     let mut all: Vec<_> = on.iter().map(of).collect();

@@ -4,7 +4,9 @@ use super::account::{Account, What};
 use anyhow::{bail, Context, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::fs::Permissions;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -37,18 +39,8 @@ impl Snapshot {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
-    /// Writes it to a file, which has all of it or does not change.
     pub fn write(&self, file: &Path) -> Result<()> {
-        let cannot = || format!("cannot write {}", file.display());
-        let folder = match file.parent() {
-            Some(folder) if folder != Path::new("") => folder,
-            _ => Path::new("."),
-        };
-        let mut new = tempfile::NamedTempFile::new_in(folder).with_context(cannot)?;
-        let json = self.to_json()?;
-        new.write_all(json.as_bytes()).with_context(cannot)?;
-        new.persist(file).with_context(cannot)?;
-        Ok(())
+        write_whole(file, &self.to_json()?)
     }
 
     pub fn read(file: &Path) -> Result<Self> {
@@ -79,6 +71,24 @@ impl Snapshot {
         }
         Ok(snapshot)
     }
+}
+
+/// Writes a file, which has all of the text then, or does not change.
+pub fn write_whole(file: &Path, text: &str) -> Result<()> {
+    let cannot = || format!("cannot write {}", file.display());
+    let folder = match file.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    // As of any new file; those for a short time are private by default.
+    let usual = Permissions::from_mode(0o666);
+    let new = tempfile::Builder::new()
+        .permissions(usual)
+        .tempfile_in(folder);
+    let mut new = new.with_context(cannot)?;
+    new.write_all(text.as_bytes()).with_context(cannot)?;
+    new.persist(file).with_context(cannot)?;
+    Ok(())
 }
 
 /// Bytes of one thing before and after.

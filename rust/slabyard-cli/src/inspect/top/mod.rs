@@ -17,7 +17,7 @@ mod table;
 mod tests;
 
 use super::account::Account;
-use super::follow::{wait, Held, Target};
+use super::follow::{has_closed, wait, Held, Target};
 use super::{Look, Shares};
 use crate::{cli, signals, ui};
 use anyhow::{bail, Context, Result};
@@ -98,14 +98,9 @@ struct Top {
     held: Held,
 }
 
-/// Signals that end the program, and the one that suspends it.
-const SIGNALS: [i32; 5] = [
-    libc::SIGHUP,
-    libc::SIGINT,
-    libc::SIGTERM,
-    libc::SIGQUIT,
-    libc::SIGTSTP,
-];
+/// Signals that end the program, and the one that suspends it. SIGHUP is not among them: the reader of
+/// keys never returns if the terminal goes while it reads, so another thread waits for SIGHUP.
+const SIGNALS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGQUIT, libc::SIGTSTP];
 
 impl Top {
     /// Looks once, so that mistakes are reported before the screen is taken.
@@ -132,6 +127,7 @@ impl Top {
 
     /// Returns the signal that ended it.
     fn run(&mut self) -> Result<Option<i32>> {
+        signals::before_end(&[libc::SIGHUP], ratatui::restore);
         let mut terminal = ratatui::try_init().context("cannot use the terminal")?;
         let ended = self.follow(&mut terminal);
         let restored = ratatui::try_restore().context("cannot restore the terminal");
@@ -158,6 +154,9 @@ impl Top {
             }
             if self.target.as_ref().is_some_and(Target::has_ended) {
                 self.app.has_ended = true;
+            }
+            if has_closed(stdin().as_fd()) {
+                return Ok(Some(libc::SIGHUP));
             }
             if self.keys(terminal)? {
                 return Ok(None);

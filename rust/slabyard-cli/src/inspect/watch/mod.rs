@@ -8,7 +8,7 @@ mod tests;
 mod timeline;
 
 use super::follow::{wait, Held, Target};
-use super::snapshot::Snapshot;
+use super::snapshot::{write_whole, Snapshot};
 use super::Look;
 use crate::{cli, ui};
 use anyhow::{bail, Context, Result};
@@ -52,7 +52,7 @@ pub fn run(args: &WatchArgs) -> Result<()> {
     let target = Target::of(super::process(&args.process)?)?;
     // A signal ends the watch between two files.
     let held = Held::hold(&[libc::SIGHUP, libc::SIGINT, libc::SIGTERM])?;
-    let mut snapshot = look(&target)?;
+    let snapshot = look(&target)?;
     let program = snapshot.account.program.clone();
     let mut ring = Ring::open(&args.output, args.keep as usize)?;
     ring.must_be_of(&program)?;
@@ -65,7 +65,7 @@ pub fn run(args: &WatchArgs) -> Result<()> {
         args.keep
     ));
     let mut next = Instant::now();
-    let mut problem = String::new();
+    let mut has_failed = false;
     loop {
         next = (next + args.every).max(Instant::now());
         while Instant::now() < next && !target.has_ended() {
@@ -78,27 +78,16 @@ pub fn run(args: &WatchArgs) -> Result<()> {
             ui::warn(&format!("process {} has ended", target.pid));
             return Ok(());
         }
-        let written = look(&target).and_then(|new| {
-            snapshot = new;
-            ring.add(&snapshot)
-        });
-        problem = match written {
-            Ok(()) => String::new(),
-            Err(_) if target.has_ended() => continue,
-            Err(error) => told_once(
-                format!("{error:#}; the next snapshot may succeed"),
-                &problem,
-            ),
-        };
+        let written = look(&target).and_then(|snapshot| ring.add(&snapshot));
+        // A full disk is no reason to end; it is told once.
+        match &written {
+            Err(error) if !has_failed && !target.has_ended() => {
+                ui::warn(&format!("{error:#}; it is tried again each time"));
+            }
+            _ => (),
+        }
+        has_failed = written.is_err();
     }
-}
-
-/// Reports a problem, unless it is the same as before.
-fn told_once(problem: String, before: &str) -> String {
-    if problem != before {
-        ui::warn(&problem);
-    }
-    problem
 }
 
 fn look(target: &Target) -> Result<Snapshot> {
@@ -119,8 +108,7 @@ pub fn make_page(args: &TimelineArgs) -> Result<()> {
     for words in &timeline.left_out {
         ui::warn(words);
     }
-    std::fs::write(&page, page::render(&timeline))
-        .with_context(|| format!("cannot write {}", page.display()))?;
+    write_whole(&page, &page::render(&timeline))?;
     ui::print(&format!("{}\n", page.display()))
 }
 
