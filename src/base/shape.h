@@ -53,12 +53,11 @@ extern SY_HIDDEN const sy_shape_part sy_stack_shape, sy_guard_shape;
 extern SY_HIDDEN const sy_shape_part sy_thread_shape, sy_roster_shape, sy_store_shape,
     sy_depot_shape;
 extern SY_HIDDEN const sy_shape_part sy_vmem_shape;
-extern SY_HIDDEN const sy_shape_part sy_map_shape, sy_memory_shape, sy_headers_shape,
-    sy_side_shape;
+extern SY_HIDDEN const sy_shape_part sy_map_shape, sy_memory_shape, sy_headers_shape, sy_side_shape;
 extern SY_HIDDEN const sy_shape_part sy_cache_shape, sy_mixed_shape, sy_directory_shape;
 
 /* Rows of `numbers`. `as`: the name of the structure for the tools. */
-#define SY_SHAPE_FIELD(as, type, field)                                                           \
+#define SY_SHAPE_FIELD(as, type, field) \
     { #as "." #field, (uint32_t)offsetof(type, field), (uint32_t)sizeof(((type *)0)->field) }
 #define SY_SHAPE_TYPE(as, type) \
     { #as, 0, (uint32_t)sizeof(type) }
@@ -70,10 +69,10 @@ extern SY_HIDDEN const sy_shape_part sy_cache_shape, sy_mixed_shape, sy_director
     { &(variable), #as }
 
 /* A part with these two tables. */
-#define SY_SHAPE_PART(numbers, variables)                                                         \
-    {                                                                                              \
-        numbers, variables, (uint32_t)(sizeof(numbers) / sizeof *(numbers)),                       \
-            (uint32_t)(sizeof(variables) / sizeof *(variables))                                    \
+#define SY_SHAPE_PART(numbers, variables)                                    \
+    {                                                                        \
+        numbers, variables, (uint32_t)(sizeof(numbers) / sizeof *(numbers)), \
+            (uint32_t)(sizeof(variables) / sizeof *(variables))              \
     }
 
 #endif

@@ -127,16 +127,19 @@ postgres() {
     as() { setpriv --reuid=nobody --clear-groups env HOME="$work" PATH="$PATH" "$@"; }
     [ "$(id -u)" = 0 ] || as() { "$@"; }
     as initdb -D "$data" -k -A trust -U tester --no-sync >"$work/postgres.log" 2>&1
-    as "$tool" run -- "$(command -v postgres)" -D "$data" -h '' -k "$work" -c fsync=off >>"$work/postgres.log" 2>&1 &
+    as "$tool" run -- "$(command -v postgres)" -D "$data" -h '' -k "$work" -c fsync=off \
+        -c jit=off -c max_parallel_workers_per_gather=0 >>"$work/postgres.log" 2>&1 &
     servers+=($!)
     wait_for pg_isready -h "$work"
     pids=$(head -n 1 "$data/postmaster.pid")
     servers+=("$pids")
     ask() { psql -X -q -h "$work" -U tester -d postgres "$@"; }
     ask -c 'create table t as select i, md5(i::text) as m from generate_series(1, 300000) i; create index on t(m)'
-    (ask -c "select count(*) from t a join t b using (m); select pg_sleep(60)" >/dev/null || true) &
-    wait_for sh -c "pgrep -f 'postgres: tester postgres.*SELECT'"
-    pids=$(pgrep -f 'postgres: tester postgres.*SELECT' | head -n 1)
+    # A session that sorts and joins in memory, and then waits.
+    (ask -A -t -c 'select pg_backend_pid()' -c "set work_mem = '64MB'" \
+        -c 'select count(*) from t a join t b using (m)' -c 'select pg_sleep(100)' >"$work/session" 2>/dev/null || true) &
+    wait_for sh -c "[ \$(wc -l <'$work/session') -ge 2 ]"
+    pids=$(head -n 1 "$work/session")
     exact PostgreSQL "$pids" "$(head -n 1 "$data/postmaster.pid")"
     pgbench -i -q -s 2 -h "$work" -U tester postgres >/dev/null 2>&1
     under_load PostgreSQL "$pids" pgbench -c 4 -j 2 -T 3 -h "$work" -U tester postgres

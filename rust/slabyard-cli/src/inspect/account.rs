@@ -154,8 +154,9 @@ pub struct Account {
     pub resident: BTreeMap<What, Weight>,
     /// The sums of all rows.
     pub rss_bytes: u64,
-    pub pss_bytes: u64,
-    /// What the system says directly afterwards; `None`: a copy of a process.
+    /// `None`: it was not asked for.
+    pub pss_bytes: Option<u64>,
+    /// What the system says directly afterwards; `None`: it was not asked.
     pub system_rss_bytes: Option<u64>,
     pub system_pss_bytes: Option<u64>,
     /// Address space for objects that holds no memory.
@@ -183,7 +184,8 @@ pub fn heaps(image: &Image) -> Result<Vec<Heap>> {
 }
 
 impl Account {
-    pub fn take(pid: u32, image: &Image, heaps: &[Heap], stacks: &[u64]) -> Account {
+    /// `stacks`: addresses in the stacks of threads, if they are known.
+    pub fn take(pid: u32, image: &Image, heaps: &[Heap], stacks: Option<&[u64]>) -> Account {
         let mut sums = Sums {
             image,
             resident: BTreeMap::new(),
@@ -207,7 +209,7 @@ impl Account {
             libraries: heaps.iter().map(|heap| heap.file.clone()).collect(),
             resident: sums.resident,
             rss_bytes: total.bytes,
-            pss_bytes: total.shares.round() as u64,
+            pss_bytes: Some(total.shares.round() as u64),
             system_rss_bytes: None,
             system_pss_bytes: None,
             address_space_bytes: sums.address_space,
@@ -338,7 +340,7 @@ impl Sums<'_> {
     }
 
     /// Counts all that is not claimed, by the mapping that it is in.
-    fn add_rest(&mut self, stacks: &[u64]) -> Vec<FileRow> {
+    fn add_rest(&mut self, stacks: Option<&[u64]>) -> Vec<FileRow> {
         let mut files: HashMap<String, u64> = HashMap::new();
         let mut sum = Weight::default();
         let mut before: Option<&Mapping> = None;
@@ -485,7 +487,7 @@ fn is_shared(name: &str) -> bool {
         .any(|start| name.starts_with(start))
 }
 
-fn kind_of(mapping: &Mapping, before: Option<&Mapping>, stacks: &[u64]) -> What {
+fn kind_of(mapping: &Mapping, before: Option<&Mapping>, stacks: Option<&[u64]>) -> What {
     if mapping.name.starts_with("[stack") {
         return What::Stacks;
     }
@@ -498,8 +500,8 @@ fn kind_of(mapping: &Mapping, before: Option<&Mapping>, stacks: &[u64]) -> What 
     let guard = before.is_some_and(|one| {
         one.range.end == mapping.range.start && one.name.is_empty() && !one.readable
     });
-    let has_stack = stacks.iter().any(|at| mapping.range.contains(at));
-    if has_stack && guard {
+    let has_stack = |all: &[u64]| all.iter().any(|at| mapping.range.contains(at));
+    if guard && stacks.is_none_or(has_stack) {
         return What::Stacks;
     }
     What::Anonymous

@@ -1,11 +1,11 @@
 //! The subcommands that look into processes.
 
-use super::snapshot::{self, Snapshot};
-use super::{metrics, process, text, top, watch, Look};
+use super::snapshot::{self, write_whole, Snapshot};
+use super::{map, metrics, process, text, top, watch, Depth, Look};
 use crate::ui;
-use anyhow::{bail, Result};
+use anyhow::{bail, Context, Result};
 use clap::{Args, Subcommand};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Subcommand)]
 pub enum Ask {
@@ -19,6 +19,8 @@ pub enum Ask {
     Pins(PinsArgs),
     /// Say what lies at an address of a running process
     Whatis(WhatisArgs),
+    /// Draw the heap of a running process: a page to zoom into (.html), or a picture (.svg)
+    Map(MapArgs),
     /// Write the account of a running process to a file
     Snapshot(SnapshotArgs),
     /// Show what has changed between two snapshots
@@ -38,6 +40,9 @@ pub struct AccountArgs {
     /// The process: its number, or its name if it is the only one
     #[arg(value_name = "PROCESS")]
     process: String,
+    /// Leave out what takes the system long: the PSS, and the comparison with its sums
+    #[arg(long)]
+    quick: bool,
     /// Write it as JSON
     #[arg(long, conflicts_with = "openmetrics")]
     json: bool,
@@ -77,6 +82,20 @@ pub struct WhatisArgs {
 }
 
 #[derive(Args)]
+pub struct MapArgs {
+    /// The process: its number, or its name if it is the only one
+    #[arg(value_name = "PROCESS")]
+    process: String,
+    /// The file to write: FILE.html is a page that needs no network, FILE.svg an overview for
+    /// documents. (For a PNG, make one from the SVG, with rsvg-convert for example.)
+    #[arg(short, long, value_name = "FILE", value_parser = map_file)]
+    output: PathBuf,
+    /// Replace the file if it exists
+    #[arg(short, long)]
+    force: bool,
+}
+
+#[derive(Args)]
 pub struct SnapshotArgs {
     /// The process: its number, or its name if it is the only one
     #[arg(value_name = "PROCESS")]
@@ -112,27 +131,42 @@ fn address(text: &str) -> Result<u64, String> {
     u64::from_str_radix(digits, 16).map_err(|_| "not a hexadecimal number".to_string())
 }
 
-fn look(name: &str) -> Result<Look> {
-    Look::at(process(name)?)
+fn map_file(text: &str) -> Result<PathBuf, String> {
+    let file = PathBuf::from(text);
+    match map::Format::of(&file) {
+        Some(_) => Ok(file),
+        None => Err("the name must end in .html or .svg".into()),
+    }
+}
+
+fn look(name: &str, depth: Depth) -> Result<Look> {
+    Look::at(process(name)?, depth)
 }
 
 /// Does what was asked; returns the exit status.
 pub fn run(ask: &Ask) -> Result<u8> {
     match ask {
         Ask::Account(args) => show_account(args)?,
-        Ask::Caches(args) => ui::print(&text::caches(&look(&args.process)?.account(), args.all))?,
-        Ask::Threads(args) => ui::print(&text::threads(&look(&args.process)?.account(), args.all))?,
+        Ask::Caches(args) => ui::print(&text::caches(
+            &look(&args.process, Depth::Quick)?.account(),
+            args.all,
+        ))?,
+        Ask::Threads(args) => ui::print(&text::threads(
+            &look(&args.process, Depth::Quick)?.account(),
+            args.all,
+        ))?,
         Ask::Pins(args) => {
-            let look = look(&args.process)?;
+            let look = look(&args.process, Depth::Quick)?;
             let pins = look.pins(args.pages);
             ui::print(&text::pins(&look.account(), &look.heaps, &pins))?;
         }
         Ask::Whatis(args) => {
-            let look = look(&args.process)?;
+            let look = look(&args.process, Depth::Quick)?;
             for &address in &args.addresses {
                 ui::print(&format!("{address:#x}: {}\n", look.what_is(address)))?;
             }
         }
+        Ask::Map(args) => write_map(args)?,
         Ask::Snapshot(args) => write_snapshot(args)?,
         Ask::Diff(args) => {
             let (before, after) = (Snapshot::read(&args.before)?, Snapshot::read(&args.after)?);
@@ -147,7 +181,12 @@ pub fn run(ask: &Ask) -> Result<u8> {
 }
 
 fn show_account(args: &AccountArgs) -> Result<()> {
-    let account = look(&args.process)?.account();
+    let depth = if args.quick {
+        Depth::Quick
+    } else {
+        Depth::Whole
+    };
+    let account = look(&args.process, depth)?.account();
     ui::print(&match (args.json, args.openmetrics) {
         (true, _) => Snapshot::of(account).to_json()?,
         (_, true) => metrics::open_metrics(&[account]),
@@ -155,9 +194,21 @@ fn show_account(args: &AccountArgs) -> Result<()> {
     })
 }
 
+fn write_map(args: &MapArgs) -> Result<()> {
+    let format = map::Format::of(&args.output).context("the name must end in .html or .svg")?;
+    may_write(&args.output, args.force)?;
+    let map = map::draw(&look(&args.process, Depth::Quick)?, format);
+    write_whole(&args.output, &map)
+}
+
 fn write_snapshot(args: &SnapshotArgs) -> Result<()> {
-    if args.output.exists() && !args.force {
-        bail!("{} exists; --force replaces it", args.output.display());
+    may_write(&args.output, args.force)?;
+    Snapshot::of(look(&args.process, Depth::Whole)?.account()).write(&args.output)
+}
+
+fn may_write(file: &Path, force: bool) -> Result<()> {
+    if file.exists() && !force {
+        bail!("{} exists; --force replaces it", file.display());
     }
-    Snapshot::of(look(&args.process)?.account()).write(&args.output)
+    Ok(())
 }

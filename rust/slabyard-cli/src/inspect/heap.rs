@@ -50,7 +50,7 @@ pub struct Cache {
     pub flushes: u64,
     pub limits_hit: u64,
     /// Its magazines hold ordinals, not addresses.
-    has_handles: bool,
+    pub has_handles: bool,
 }
 
 #[cfg(test)]
@@ -266,11 +266,12 @@ impl Reader<'_> {
             u64::from(self.field("sy_cache.client")?.offset),
             self.field("sy_client.config.owner")?,
         );
+        let fields = CacheFields::of(self.names)?;
         for (number, &at) in clients.iter().enumerate().filter(|(_, &at)| at != 0) {
             let cache = at.wrapping_sub(client);
             // The client of a cache lies within its owner. Others belong to arenas.
             match self.image.word(at.wrapping_add(owner.offset.into())) {
-                Ok(found) if found == cache => self.cache(cache, number as u32)?,
+                Ok(found) if found == cache => self.cache(&fields, cache, number as u32),
                 Ok(_) => {}
                 Err(_) => self.problem("a client of the magazine layer cannot be read"),
             }
@@ -278,21 +279,19 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn cache(&mut self, address: u64, client: u32) -> Result<()> {
-        let fields = CacheFields::of(self.names)?;
+    fn cache(&mut self, fields: &CacheFields, address: u64, client: u32) {
         let Ok(bytes) = self.image.bytes(address, fields.end) else {
             self.problem("a cache cannot be read");
-            return Ok(());
+            return;
         };
         let record = Record(&bytes);
-        let process = self.names.variable("sy_quota_process")?;
         let cache = Cache {
             address,
             client,
             name: record.text(fields.name),
             kind: match (record.get(fields.class), record.get(fields.quota)) {
                 (1.., _) => Kind::Size,
-                (_, quota) if quota == process || quota == 0 => Kind::Program,
+                (_, quota) if quota == fields.process || quota == 0 => Kind::Program,
                 _ => Kind::Heap,
             },
             size: record.get(fields.size),
@@ -306,7 +305,6 @@ impl Reader<'_> {
         self.by_address.insert(address, index);
         self.by_client.insert(client.into(), index);
         self.heap.caches.push(cache);
-        Ok(())
     }
 
     // ---- chunks and large spans ----
@@ -891,6 +889,8 @@ struct CacheFields {
     limits_hit: Field,
     refills: Field,
     flushes: Field,
+    /// The quota of the process.
+    process: u64,
     end: u64,
 }
 
@@ -915,6 +915,7 @@ impl CacheFields {
             limits_hit: names.field("sy_cache.limits_hit")?,
             refills: within(counts.offset, "sy_cache_counts.refills")?,
             flushes: within(counts.offset, "sy_cache_counts.flushes")?,
+            process: names.variable("sy_quota_process")?,
             end: u64::from(counts.offset) + u64::from(counts.bytes),
         })
     }

@@ -17,7 +17,7 @@ pub trait Source {
     fn read(&self, address: u64, into: &mut [u8]) -> bool;
 }
 
-const BLOCK: u64 = 64 << 10;
+const BLOCK: u64 = 16 << 10;
 
 /// The most bytes that are read as one piece: no structure of the library is larger.
 const PIECE_MAX: u64 = 64 << 20;
@@ -49,7 +49,8 @@ impl fmt::Display for Unreadable {
 
 impl std::error::Error for Unreadable {}
 
-type Block = Option<Rc<[u8]>>;
+/// A part of the memory. `None`: nothing is mapped there.
+type Block = Option<Rc<Vec<u8>>>;
 
 pub struct Image {
     source: Box<dyn Source>,
@@ -57,6 +58,8 @@ pub struct Image {
     pub mappings: Vec<Mapping>,
     pub resident: Resident,
     blocks: RefCell<HashMap<u64, Block>>,
+    /// A block without memory.
+    zeros: Rc<Vec<u8>>,
 }
 
 impl Image {
@@ -66,6 +69,7 @@ impl Image {
             resident: Resident::new(&mappings, pages),
             mappings,
             blocks: RefCell::default(),
+            zeros: Rc::new(vec![0; BLOCK as usize]),
         }
     }
 
@@ -137,15 +141,19 @@ impl Image {
         self.mappings
             .get(first)
             .filter(|one| one.range.start < end)?;
+        let mut pages = self.resident.within(start..end).peekable();
+        if pages.peek().is_none() {
+            return Some(Rc::clone(&self.zeros));
+        }
         let mut bytes = vec![0; BLOCK as usize];
-        for pages in self.resident.within(start..end) {
+        for pages in pages {
             let part = (pages.start - start) as usize..(pages.end - start) as usize;
             if !self.source.read(pages.start, &mut bytes[part.clone()]) {
                 // The mapping is gone, or cannot be read at all: other parts are read alone.
                 bytes[part].fill(0);
             }
         }
-        Some(bytes.into())
+        Some(Rc::new(bytes))
     }
 }
 

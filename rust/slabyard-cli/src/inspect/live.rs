@@ -3,7 +3,6 @@
 
 use super::image::{Image, Mapping, Source};
 use super::shape;
-use super::Shares;
 use anyhow::{bail, Context, Result};
 use procfs::process::{MMPermissions, MMapPath, MemoryMaps, Process};
 use procfs::ProcError;
@@ -20,12 +19,13 @@ impl Source for Memory {
     }
 }
 
-/// Opens the memory of a process.
-pub fn open(pid: u32, shares: Shares) -> Result<Image> {
+/// Opens the memory of a process. `shares`: also how much of each mapping is the process's own, which
+/// takes the system as long as all the rest (60 ns for each resident page).
+pub fn open(pid: u32, shares: bool) -> Result<Image> {
     let process = Process::new(pid as i32).map_err(|error| explained(pid, error))?;
     let maps = match shares {
-        Shares::Known => process.smaps(),
-        Shares::Unknown => process.maps(),
+        true => process.smaps(),
+        false => process.maps(),
     };
     let maps = maps.map_err(|error| explained(pid, error))?;
     if maps.0.is_empty() {
@@ -163,11 +163,11 @@ const ADDRESSES: u64 = if cfg!(target_arch = "x86_64") {
     1 << 48
 };
 
-/// The resident pages within a range, by the system call for that. Pages that are the system's page
-/// of zeros count nowhere as memory. `None`: the system does not have the call.
+/// The resident pages within a range, by the system call for that. Pages that are the system's page of zeros count
+/// nowhere as memory. `None`: the system does not have the call.
 fn scan(pagemap: &File, within: Range<u64>) -> Option<Vec<Range<u64>>> {
     let mut regions = vec![PageRegion::default(); 4096];
-    let mut pages = Vec::new();
+    let mut pages: Vec<Range<u64>> = Vec::new();
     let mut start = within.start;
     while start < within.end {
         let mut arg = ScanArg {
@@ -190,7 +190,21 @@ fn scan(pagemap: &File, within: Range<u64>) -> Option<Vec<Range<u64>>> {
         }
         start = arg.walk_end;
     }
-    Some(pages)
+    Some(merged(pages))
+}
+
+/// Puts ranges in order, and joins those that overlap. Linux 6.18 may say that a scan ended before
+/// the last region that it reports; the next scan then reports regions again.
+fn merged(mut pages: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    pages.sort_by_key(|range| range.start);
+    let mut all: Vec<Range<u64>> = Vec::with_capacity(pages.len());
+    for range in pages {
+        match all.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => all.push(range),
+        }
+    }
+    all
 }
 
 /// The same from the entries of single pages. The system's page of zeros cannot be told apart.
@@ -220,4 +234,15 @@ fn walk(pagemap: &File, mappings: &[Mapping]) -> Option<Vec<Range<u64>>> {
         }
     }
     Some(pages)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::merged;
+
+    #[test]
+    fn regions_that_are_reported_twice_count_once() {
+        let twice = vec![0..2, 5..6, 8..9, 1..3, 5..6, 6..7, 8..9];
+        assert_eq!(merged(twice), [0..3, 5..7, 8..9]);
+    }
 }

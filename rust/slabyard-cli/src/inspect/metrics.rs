@@ -2,7 +2,7 @@
 
 use super::account::Account;
 use super::process;
-use super::Look;
+use super::{Depth, Look};
 use crate::ui;
 use anyhow::{anyhow, Context, Result};
 use std::collections::BTreeMap;
@@ -102,6 +102,9 @@ fn of_process(account: &Account) -> String {
     )
 }
 
+/// A state of objects, and its part of the figures.
+type State = (&'static str, fn(&Sum) -> u64);
+
 /// Figures of the caches with one name and size.
 #[derive(Default, Clone, Copy)]
 struct Sum {
@@ -114,8 +117,6 @@ struct Sum {
     flushes: u64,
     refused: u64,
 }
-
-type Figure = fn(&Sum) -> u64;
 
 /// By process, name and size: separate heaps may have the same name.
 fn caches(accounts: &[Account]) -> BTreeMap<String, Sum> {
@@ -155,7 +156,9 @@ pub fn open_metrics(accounts: &[Account]) -> String {
         })
     };
     text.family(&RESIDENT, rows(|weight| weight.bytes));
-    text.family(&SHARE, rows(|weight| weight.shares.round() as u64));
+    if accounts.iter().any(|one| one.pss_bytes.is_some()) {
+        text.family(&SHARE, rows(|weight| weight.shares.round() as u64));
+    }
     let residuals = accounts
         .iter()
         .filter_map(|one| Some((of_process(one), one.residual()?.to_string())));
@@ -165,7 +168,7 @@ pub fn open_metrics(accounts: &[Account]) -> String {
         .map(|one| (of_process(one), one.address_space_bytes.to_string()));
     text.family(&SPACE, spaces);
     let caches = caches(accounts);
-    let by_state = |states: [(&'static str, Figure); 3]| {
+    let by_state = |states: [State; 3]| {
         let rows = caches.iter().flat_map(move |(labels, sum)| {
             states.map(|(state, value)| {
                 (
@@ -231,14 +234,14 @@ pub fn serve(address: &str, names: &[String]) -> Result<()> {
             }
             _ => Response::from_string("see /metrics\n").with_status_code(404),
         };
-        // Whoever asked may be gone.
+        // The client may be gone.
         let _ = request.respond(answer);
     }
     Ok(())
 }
 
 fn scrape(names: &[String]) -> String {
-    let account = |name: &String| match process(name).and_then(Look::at) {
+    let account = |name: &String| match process(name).and_then(|pid| Look::at(pid, Depth::Whole)) {
         Ok(look) => Some(look.account()),
         Err(error) => {
             ui::warn(&format!("{name}: {error:#}"));

@@ -3,7 +3,7 @@
 //! The process need not help, and is not stopped. [`live`] opens a process as an [`image`];
 //! [`shape`] finds the library in it; [`heap`] reads what the library has; [`segments`] divides the
 //! memory for objects; [`account`] counts each resident page once; [`pins`] says what keeps free
-//! memory from going back; [`text`], [`metrics`] and
+//! memory from going back; [`text`], [`map`], [`metrics`] and
 //! [`snapshot`] show and keep it. [`top`] shows it live, and [`watch`] keeps it from time to time;
 //! both [`follow`] a process.
 
@@ -13,6 +13,7 @@ mod follow;
 mod heap;
 mod image;
 mod live;
+mod map;
 mod metrics;
 mod pins;
 mod segments;
@@ -30,58 +31,55 @@ use heap::Heap;
 use image::Image;
 use std::fs;
 
+/// How much is asked of the system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// What is resident.
+    Quick,
+    /// Also how much of it is the process's own (PSS), and the system's sums to compare with.
+    Whole,
+}
+
 /// A process that was read.
 pub struct Look {
     pub pid: u32,
+    depth: Depth,
     image: Image,
     pub heaps: Vec<Heap>,
-    shares: Shares,
-}
-
-/// Whether shares of pages that several processes map (PSS) are asked for, and the system's own sums.
-/// The system walks through all pages twice for them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shares {
-    Known,
-    Unknown,
 }
 
 impl Look {
-    pub fn at(pid: u32) -> Result<Look> {
-        Self::with(pid, Shares::Known)
-    }
-
-    pub fn with(pid: u32, shares: Shares) -> Result<Look> {
-        let image = live::open(pid, shares)?;
+    pub fn at(pid: u32, depth: Depth) -> Result<Look> {
+        let image = live::open(pid, depth == Depth::Whole)?;
         let heaps = account::heaps(&image)?;
         Ok(Look {
             pid,
+            depth,
             image,
             heaps,
-            shares,
         })
     }
 
     pub fn account(&self) -> Account {
-        let stacks = stack_pointers(self.pid);
-        let mut account = Account::take(self.pid, &self.image, &self.heaps, &stacks);
+        let whole = self.depth == Depth::Whole;
+        let stacks = whole.then(|| stack_pointers(self.pid));
+        let mut account = Account::take(self.pid, &self.image, &self.heaps, stacks.as_deref());
         account.program = program(self.pid);
         for thread in &mut account.threads {
             name_thread(self.pid, thread);
         }
-        if self.shares == Shares::Unknown {
-            return account;
+        if whole {
+            let sums = live::sums(self.pid);
+            account.system_rss_bytes = sums.map(|(rss, _)| rss);
+            account.system_pss_bytes = sums.map(|(_, pss)| pss);
+        } else {
+            account.pss_bytes = None;
         }
-        let sums = live::sums(self.pid);
-        account.system_rss_bytes = sums.map(|(rss, _)| rss);
-        account.system_pss_bytes = sums.map(|(_, pss)| pss);
         account
     }
 
     pub fn pins(&self, shown: usize) -> Vec<pins::Pins> {
-        // SAFETY: sysconf has no preconditions.
-        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
-        let find = |heap| pins::find(&self.image, heap, page, shown);
+        let find = |heap| pins::find(&self.image, heap, page_bytes(), shown);
         self.heaps.iter().map(find).collect()
     }
 
@@ -109,6 +107,12 @@ impl Look {
         }
         format!("{what}{memory}")
     }
+}
+
+/// The bytes of a page of the system.
+fn page_bytes() -> u64 {
+    // SAFETY: sysconf has no preconditions.
+    (unsafe { libc::sysconf(libc::_SC_PAGESIZE) }) as u64
 }
 
 /// The process with this number, or the only one with this name.
@@ -139,12 +143,15 @@ fn program(pid: u32) -> String {
 }
 
 fn name_thread(pid: u32, thread: &mut ThreadRow) {
-    let of = |file| fs::read_to_string(format!("/proc/{pid}/task/{}/{file}", thread.number));
-    let name = of("comm").unwrap_or_default();
-    thread.name = name.trim_end().replace(char::is_control, "?");
-    let stat = of("stat").unwrap_or_default();
-    let after_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
-    thread.state = after_name.chars().next().unwrap_or('?');
+    let path = format!("/proc/{pid}/task/{}/stat", thread.number);
+    let stat = fs::read_to_string(path).unwrap_or_default();
+    // NUMBER (NAME) STATE ...; the name may contain anything.
+    let Some((before, after)) = stat.rsplit_once(") ") else {
+        return;
+    };
+    let name = before.split_once('(').map_or("", |(_, name)| name);
+    thread.name = name.replace(char::is_control, "?");
+    thread.state = after.chars().next().unwrap_or('?');
 }
 
 /// Where the stacks of the threads are that wait in a system call.

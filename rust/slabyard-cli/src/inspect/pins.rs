@@ -48,7 +48,7 @@ pub struct Pins {
     pub pages: Vec<Page>,
 }
 
-/// The state of the page at hand.
+/// The state of the page that is being looked at.
 #[derive(Default)]
 struct Open {
     start: u64,
@@ -131,7 +131,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Notes the page at hand.
+    /// Notes the page that was looked at.
     fn close(&mut self) {
         let page = std::mem::take(&mut self.open);
         if page.free == 0 {
@@ -195,9 +195,10 @@ fn in_words(heap: &Heap, segment: &Segment, address: u64) -> String {
     let name = cache.map_or("no cache", |cache| cache.name.as_str());
     let slot = segment.slot.max(1);
     let start = segment.range.start + (address - segment.range.start) / slot * slot;
+    let size = cache.map_or(slot, |cache| cache.size);
     let place = match address - start {
-        0 => format!("of {name}, {slot} bytes"),
-        inside => format!("of {name}, {slot} bytes, at {start:#x}: byte {inside} of it"),
+        0 => format!("of {name}, {size} bytes"),
+        inside => format!("of {name}, {size} bytes, at {start:#x}: byte {inside} of it"),
     };
     match segment.state {
         State::Live => format!("a live object {place}"),

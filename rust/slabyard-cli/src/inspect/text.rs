@@ -28,7 +28,7 @@ pub fn change(bytes: i64) -> String {
 /// The whole account: sums, then what it says in words.
 pub fn account(account: &Account) -> String {
     let mut text = format!("{}\n\n", heading(account));
-    let shared = account.pss_bytes != account.rss_bytes;
+    let shared = account.pss_bytes.is_some();
     let mut rows = vec![head(&["", "RSS", "", "PSS"][..3 + usize::from(shared)])];
     let total = account.rss_bytes;
     let mut row = |name: &str, resident: u64, own: f64| {
@@ -48,7 +48,7 @@ pub fn account(account: &Account) -> String {
             row(&format!("  {}", what.words()), weight.bytes, weight.shares);
         }
     }
-    row("all", total, account.pss_bytes as f64);
+    row("all", total, account.pss_bytes.unwrap_or(0) as f64);
     lay_out(&mut text, &rows);
     text.push('\n');
     for words in sentences(account) {

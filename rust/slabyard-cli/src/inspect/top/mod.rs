@@ -18,7 +18,7 @@ mod tests;
 
 use super::account::Account;
 use super::follow::{has_closed, wait, Held, Target};
-use super::{Look, Shares};
+use super::{Depth, Look};
 use crate::{cli, signals, ui};
 use anyhow::{bail, Context, Result};
 use app::{Act, App, Pane};
@@ -79,7 +79,7 @@ fn show_once(pid: Option<u32>, interval: Duration) -> Result<()> {
 
 /// PSS is not shown, so it is not asked for.
 fn look(pid: u32) -> Result<Box<Account>> {
-    Ok(Box::new(Look::with(pid, Shares::Unknown)?.account()))
+    Ok(Box::new(Look::at(pid, Depth::Quick)?.account()))
 }
 
 /// What a look has found.

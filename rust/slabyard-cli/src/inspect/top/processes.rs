@@ -1,7 +1,7 @@
 //! The processes that use Slabyard.
 
 use super::super::account::What;
-use super::super::{live, shape, Look, Shares};
+use super::super::{live, shape, Depth, Look};
 use super::table::{column, Column, Row, Shape, Table, Tone, Value};
 use procfs::process::{all_processes, Process};
 use procfs::WithCurrentSystemInfo;
@@ -50,9 +50,7 @@ fn read(process: &Process) -> Option<Found> {
     if shape::find(&starts).is_empty() {
         return None;
     }
-    let account = Look::with(pid, Shares::Unknown)
-        .ok()
-        .map(|look| look.account());
+    let account = Look::at(pid, Depth::Quick).ok().map(|look| look.account());
     let stat = process.stat().ok()?;
     Some(Found {
         pid,

@@ -9,7 +9,7 @@ mod timeline;
 
 use super::follow::{wait, Held, Target};
 use super::snapshot::{write_whole, Snapshot};
-use super::Look;
+use super::{Depth, Look};
 use crate::{cli, ui};
 use anyhow::{bail, Context, Result};
 use clap::Args;
@@ -91,7 +91,7 @@ pub fn run(args: &WatchArgs) -> Result<()> {
 }
 
 fn look(target: &Target) -> Result<Snapshot> {
-    let account = Look::at(target.pid)?.account();
+    let account = Look::at(target.pid, Depth::Whole)?.account();
     if target.has_ended() {
         bail!("process {} has ended", target.pid);
     }
