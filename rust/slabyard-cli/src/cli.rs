@@ -346,7 +346,7 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 /// Parses `60s`, `5m`, `2h`, or a number of seconds.
-fn time(text: &str) -> Result<Duration, String> {
+pub fn time(text: &str) -> Result<Duration, String> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
     let (number, unit) = text.split_at(end.unwrap_or(text.len()));
     let seconds = match unit {
@@ -430,7 +430,7 @@ fn default_recording(command: &[OsString]) -> PathBuf {
 }
 
 /// Refuses to replace an existing file without `force`.
-fn may_replace(file: &Path, force: bool) -> Result<()> {
+pub fn may_replace(file: &Path, force: bool) -> Result<()> {
     match file.metadata() {
         Ok(about) if about.is_file() && !force => {
             bail!("{} exists; --force replaces it", file.display())

@@ -59,11 +59,19 @@ pub fn restore_the_size_limit() {
 
 /// Removes this folder when a signal is to end the tool; then the tool ends by that signal.
 pub fn remove_when_ended(folder: PathBuf) {
+    before_end(&[libc::SIGHUP, libc::SIGINT, libc::SIGTERM], move || {
+        let _ = std::fs::remove_dir_all(&folder);
+    });
+}
+
+/// Does something when one of these signals is to end the tool, whatever its other threads are busy
+/// with; then the tool ends by that signal. Threads that run already must hold the signals.
+pub fn before_end(signals: &[i32], last: impl FnOnce() + Send + 'static) {
     // SAFETY: the set is a local value, for which all zero is valid.
     let ends = unsafe {
         let mut ends: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut ends);
-        for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {
+        for &signal in signals {
             if !is_ignored(signal) {
                 libc::sigaddset(&mut ends, signal);
             }
@@ -73,10 +81,11 @@ pub fn remove_when_ended(folder: PathBuf) {
     };
     std::thread::spawn(move || {
         let mut signal = 0;
-        // SAFETY: as above; after the signal is unblocked, its default action ends the tool.
+        // SAFETY: as above.
+        unsafe { libc::sigwait(&ends, &mut signal) };
+        last();
+        // SAFETY: after the signal is unblocked, its default action ends the tool.
         unsafe {
-            libc::sigwait(&ends, &mut signal);
-            let _ = std::fs::remove_dir_all(&folder);
             libc::pthread_sigmask(libc::SIG_UNBLOCK, &ends, std::ptr::null_mut());
             libc::raise(signal);
         }

@@ -76,6 +76,23 @@ pub fn nanoseconds(value: f64) -> String {
     }
 }
 
+/// A time that a person has chosen or waits for: `0.25 s`, `5 min`, `36 h`, `7 days`.
+pub fn span(seconds: f64) -> String {
+    let (value, unit) = match seconds {
+        s if s < 120.0 => (s, "s"),
+        s if s < 7200.0 => (s / 60.0, "min"),
+        s if s < 172_800.0 => (s / 3600.0, "h"),
+        s => (s / 86_400.0, "days"),
+    };
+    let text = match value {
+        small if small < 1.0 => format!("{small:.2}"),
+        small if small < 10.0 => format!("{small:.1}"),
+        large => format!("{large:.0}.0"),
+    };
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    format!("{text} {unit}")
+}
+
 /// A text with a capital letter at its start.
 pub fn capital(words: &str) -> String {
     let mut letters = words.chars();
@@ -99,5 +116,11 @@ mod tests {
         assert_eq!(nanoseconds(12.34), "12.3");
         assert_eq!(nanoseconds(12_345.6), "12,346");
         assert_eq!(nanoseconds(-12_345.6), "-12,346");
+        assert_eq!(span(0.25), "0.25 s");
+        assert_eq!(span(90.0), "90 s");
+        assert_eq!(span(300.0), "5 min");
+        assert_eq!(span(90_000.0), "25 h");
+        assert_eq!(span(5400.0), "90 min");
+        assert_eq!(span(7.0 * 86_400.0), "7 days");
     }
 }

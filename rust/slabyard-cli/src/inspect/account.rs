@@ -145,7 +145,7 @@ pub struct FileRow {
     pub resident_bytes: u64,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Account {
     pub pid: u32,
     pub program: String,
@@ -285,14 +285,18 @@ impl Sums<'_> {
             self.problems.push(problem);
         }
         let resident = &self.image.resident;
-        let mut parts: HashMap<What, Weight> = HashMap::new();
+        // There are few parts and millions of segments: a short list is faster than a map.
+        let mut parts: Vec<(What, Weight)> = Vec::new();
         let mut address_space = 0;
         segments::each(heap, &mut |segment| {
             let weight = resident.between(segment.range.clone());
             address_space += (segment.range.end - segment.range.start).saturating_sub(weight.bytes);
             let size = segment.cache.map_or(0, |at| heap.caches[at].size);
-            for (what, part) in parts_of(segment, weight, size) {
-                *parts.entry(what).or_default() += part;
+            for (what, part) in parts_of(segment, weight, size).into_iter().flatten() {
+                match parts.iter_mut().find(|(known, _)| *known == what) {
+                    Some((_, sum)) => *sum += part,
+                    None => parts.push((what, part)),
+                }
             }
             if let Some(cache) = segment.cache {
                 rows[cache].add(segment, weight);
@@ -435,7 +439,7 @@ impl CacheRow {
 }
 
 /// What the bytes of a segment are for. `size`: of an object of its cache.
-fn parts_of(segment: &Segment, weight: Weight, size: u64) -> Vec<(What, Weight)> {
+fn parts_of(segment: &Segment, weight: Weight, size: u64) -> [Option<(What, Weight)>; 2] {
     let what = match segment.state {
         State::Live => What::Live,
         State::Waiting(Holder::Thread(_)) => What::ThreadMagazines,
@@ -449,7 +453,7 @@ fn parts_of(segment: &Segment, weight: Weight, size: u64) -> Vec<(What, Weight)>
         State::Changing => What::Changing,
     };
     if what != What::Live || size == 0 || size >= segment.slot {
-        return vec![(what, weight)];
+        return [Some((what, weight)), None];
     }
     let objects = u128::from(weight.bytes) * u128::from(size) / u128::from(segment.slot);
     let objects = objects as u64;
@@ -457,7 +461,10 @@ fn parts_of(segment: &Segment, weight: Weight, size: u64) -> Vec<(What, Weight)>
         bytes: objects,
         shares: weight.shares * objects as f64 / weight.bytes.max(1) as f64,
     };
-    vec![(What::Live, part), (What::Rounding, weight - part)]
+    [
+        Some((What::Live, part)),
+        Some((What::Rounding, weight - part)),
+    ]
 }
 
 /// The file that a mapping belongs to. Variables that are zero at the start of a program lie in

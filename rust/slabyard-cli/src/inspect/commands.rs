@@ -1,13 +1,10 @@
 //! The subcommands that look into processes.
 
-use super::snapshot::{self, Snapshot};
-use super::{map, metrics, process, text, Depth, Look};
+use super::snapshot::{self, write_whole, Snapshot};
+use super::{map, metrics, process, text, top, watch, Depth, Look};
 use crate::ui;
 use anyhow::{bail, Context, Result};
 use clap::{Args, Subcommand};
-use std::fs::Permissions;
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 #[derive(Subcommand)]
@@ -30,6 +27,12 @@ pub enum Ask {
     Snapshot(SnapshotArgs),
     /// Show what has changed between two snapshots
     Diff(DiffArgs),
+    /// Show the memory, caches and threads of a running process live, or choose a process
+    Top(top::TopArgs),
+    /// Write a snapshot of a running process from time to time, and keep the last ones
+    Watch(watch::WatchArgs),
+    /// Make a page with the memory over time from the snapshots of `watch`
+    Timeline(watch::TimelineArgs),
     /// Serve the accounts of running processes as OpenMetrics, for Prometheus
     Export(ExportArgs),
 }
@@ -205,6 +208,9 @@ pub fn run(ask: &Ask) -> Result<u8> {
             let (before, after) = (Snapshot::read(&args.before)?, Snapshot::read(&args.after)?);
             ui::print(&text::changes(&snapshot::changes(&before, &after)))?;
         }
+        Ask::Top(args) => top::run(args)?,
+        Ask::Watch(args) => watch::run(args)?,
+        Ask::Timeline(args) => watch::make_page(args)?,
         Ask::Export(args) => metrics::serve(&args.listen, &args.processes)?,
     }
     Ok(0)
@@ -228,34 +234,17 @@ fn write_map(args: &MapArgs) -> Result<()> {
     let format = map::Format::of(&args.output).context("the name must end in .html or .svg")?;
     may_write(&args.output, args.force)?;
     let map = map::draw(&look(&args.process, Depth::Quick)?, format);
-    write(&args.output, map.as_bytes())
+    write_whole(&args.output, &map)
 }
 
 fn write_snapshot(args: &SnapshotArgs) -> Result<()> {
     may_write(&args.output, args.force)?;
-    let json = Snapshot::of(look(&args.process, Depth::Whole)?.account()).to_json()?;
-    write(&args.output, json.as_bytes())
+    Snapshot::of(look(&args.process, Depth::Whole)?.account()).write(&args.output)
 }
 
 fn may_write(file: &Path, force: bool) -> Result<()> {
     if file.exists() && !force {
         bail!("{} exists; --force replaces it", file.display());
     }
-    Ok(())
-}
-
-/// Writes a file, or leaves nothing behind.
-fn write(to: &Path, bytes: &[u8]) -> Result<()> {
-    let cannot = || format!("cannot write {}", to.display());
-    let folder = match to.parent() {
-        Some(folder) if folder != Path::new("") => folder.to_path_buf(),
-        _ => PathBuf::from("."),
-    };
-    let mut file = tempfile::Builder::new()
-        .permissions(Permissions::from_mode(0o666)) // less the umask
-        .tempfile_in(folder)
-        .with_context(cannot)?;
-    file.write_all(bytes).with_context(cannot)?;
-    file.persist(to).with_context(cannot)?;
     Ok(())
 }

@@ -53,6 +53,24 @@ pub struct Cache {
     pub has_handles: bool,
 }
 
+#[cfg(test)]
+impl Cache {
+    pub fn of(name: &str, kind: Kind, slot: u64) -> Self {
+        Cache {
+            address: 0,
+            client: 0,
+            name: name.to_string(),
+            kind,
+            size: slot,
+            slot,
+            refills: 0,
+            flushes: 0,
+            limits_hit: 0,
+            has_handles: false,
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct Thread {
     /// The system's number.
@@ -87,6 +105,24 @@ impl Slab {
     pub fn is_free(&self, slot: u64) -> bool {
         let word = self.free.get((slot / 64) as usize);
         word.is_some_and(|word| word >> (slot % 64) & 1 == 1)
+    }
+
+    /// The first slot from this one on whose bit differs; beyond the bits no slot is free.
+    pub fn same_until(&self, slot: u64) -> u64 {
+        let flip = if self.is_free(slot) { u64::MAX } else { 0 };
+        let first = slot / 64;
+        let mut mask = u64::MAX << (slot % 64);
+        for number in first..self.free.len() as u64 {
+            let differ = (self.free[number as usize] ^ flip) & mask;
+            if differ != 0 {
+                return number * 64 + u64::from(differ.trailing_zeros());
+            }
+            mask = u64::MAX;
+        }
+        match flip {
+            0 => u64::MAX,
+            _ => self.free.len() as u64 * 64,
+        }
     }
 }
 

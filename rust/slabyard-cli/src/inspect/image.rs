@@ -234,6 +234,8 @@ pub fn text_of(bytes: &[u8]) -> String {
 #[derive(Debug, Default)]
 pub struct Resident {
     runs: Vec<Run>,
+    /// The run that was asked for last: the next question is mostly about the same one.
+    last: Cell<usize>,
 }
 
 #[derive(Debug)]
@@ -330,6 +332,16 @@ impl Resident {
         if range.start >= range.end {
             return Weight::default();
         }
+        let holds = |run: &&Run| run.pages.start <= range.start && range.end <= run.pages.end;
+        if let Some(run) = self.runs.get(self.last.get()).filter(holds) {
+            let bytes = range.end - range.start;
+            let shares = bytes as f64 * run.share;
+            return Weight { bytes, shares };
+        }
+        let first = self
+            .runs
+            .partition_point(|run| run.pages.end <= range.start);
+        self.last.set(first);
         self.below(range.end) - self.below(range.start)
     }
 

@@ -5,11 +5,13 @@
 //! [`shape`] finds the library in it; [`heap`] reads what the library has; [`segments`] divides the
 //! memory for objects; [`account`] counts each resident page once; [`pins`] says what keeps free
 //! memory from going back; [`walk`] lists the objects of a cache; [`text`], [`map`], [`metrics`] and
-//! [`snapshot`] show and keep it.
+//! [`snapshot`] show and keep it. [`top`] shows it live, and [`watch`] keeps it from time to time;
+//! both [`follow`] a process.
 
 mod account;
 pub mod commands;
 pub mod core;
+mod follow;
 mod heap;
 mod image;
 mod live;
@@ -22,7 +24,9 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 pub mod text;
+mod top;
 pub mod walk;
+mod watch;
 
 use account::{Account, ThreadRow};
 use anyhow::{Context, Result};
@@ -194,7 +198,8 @@ pub fn process(name: &str) -> Result<u32> {
     let named: Vec<u32> = processes
         .filter_map(Result::ok)
         .filter(|one| {
-            let is_name = |stat: procfs::process::Stat| stat.comm == name;
+            // One that has ended, and is not waited for yet, keeps its name.
+            let is_name = |stat: procfs::process::Stat| stat.comm == name && stat.state != 'Z';
             one.stat().is_ok_and(is_name)
         })
         .map(|one| one.pid as u32)

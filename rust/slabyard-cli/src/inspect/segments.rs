@@ -99,35 +99,6 @@ fn waiting_in<'a>(heap: &'a Heap, range: &Range<u64>) -> &'a [Waiting] {
     &waiting[from..to]
 }
 
-/// Slots for which a word of a bitmap has the bits.
-const WORD: u64 = 64;
-
-impl Slab {
-    fn state(&self, slot: u64, holder: Option<Holder>) -> State {
-        match holder {
-            // A bit that is set is newer than the magazine, or the other way round; a slot that was
-            // just flushed is free.
-            _ if self.is_free(slot) && slot >= self.watermark => State::NeverUsed,
-            _ if self.is_free(slot) => State::Free,
-            Some(holder) => State::Waiting(holder),
-            None => State::Live,
-        }
-    }
-
-    /// The state of the slots of a whole word from this one on, if none of them is in a magazine.
-    fn same(&self, slot: u64) -> Option<State> {
-        if slot % WORD != 0 || slot + WORD > self.slots {
-            return None;
-        }
-        match self.free.get((slot / WORD) as usize)? {
-            0 => Some(State::Live),
-            &u64::MAX if self.watermark <= slot => Some(State::NeverUsed),
-            &u64::MAX if self.watermark >= slot + WORD => Some(State::Free),
-            _ => None,
-        }
-    }
-}
-
 fn each_of_slab(heap: &Heap, run: &Run, slab: &Slab, visit: &mut dyn FnMut(&Segment)) {
     let cache = &heap.caches[slab.cache];
     let slot = cache.slot.max(1);
@@ -150,37 +121,46 @@ fn each_of_slab(heap: &Heap, run: &Run, slab: &Slab, visit: &mut dyn FnMut(&Segm
     let mut number = 0;
     while number < slab.slots {
         let at = slab.first + number * slot;
-        let next = waiting.peek().map_or(u64::MAX, |one| one.address);
-        let (count, state) = match slab.same(number) {
-            Some(state) if next >= at + WORD * slot => (WORD, state),
-            _ => {
-                let mut holder = None;
-                while let Some(one) = waiting.next_if(|one| one.address < at + slot) {
-                    holder = Some(one.holder);
-                }
-                (1, slab.state(number, holder))
-            }
+        let mut holder = None;
+        while let Some(one) = waiting.next_if(|one| one.address < at + slot) {
+            holder = Some(one.holder);
+        }
+        let state = match holder {
+            // A bit that is set is newer than the magazine, or the other way round; a slot that was
+            // just flushed is free.
+            _ if slab.is_free(number) && number >= slab.watermark => State::NeverUsed,
+            _ if slab.is_free(number) => State::Free,
+            Some(holder) => State::Waiting(holder),
+            None => State::Live,
         };
-        let end = at + count * slot;
+        let count = match holder {
+            Some(_) => 1,
+            None => alike(
+                slab,
+                number,
+                waiting.peek().map(|one| (one.address - slab.first) / slot),
+            ),
+        };
+        number += count;
+        let range = at..at + count * slot;
         match &mut open {
             Some(segment) if segment.state == state => {
-                segment.range.end = end;
+                segment.range.end = range.end;
                 segment.count += count;
             }
             _ => {
-                let following = Segment {
-                    range: at..end,
+                if let Some(done) = open.take() {
+                    visit(&done);
+                }
+                open = Some(Segment {
+                    range,
                     state,
                     cache: Some(slab.cache),
                     count,
                     slot,
-                };
-                if let Some(done) = open.replace(following) {
-                    visit(&done);
-                }
+                });
             }
         }
-        number += count;
     }
     if let Some(done) = open {
         visit(&done);
@@ -188,6 +168,16 @@ fn each_of_slab(heap: &Heap, run: &Run, slab: &Slab, visit: &mut dyn FnMut(&Segm
     if end < run.range.end {
         visit(&tail(end..run.range.end));
     }
+}
+
+/// How many slots from this one on are free or live as it is. `waiting`: the next slot whose object
+/// waits in a magazine.
+fn alike(slab: &Slab, slot: u64, waiting: Option<u64>) -> u64 {
+    let mut end = slab.same_until(slot).min(slab.slots);
+    if slot < slab.watermark {
+        end = end.min(slab.watermark);
+    }
+    waiting.map_or(end, |waiting| end.min(waiting)) - slot
 }
 
 fn each_of_mixed(heap: &Heap, sizes: &[(u64, usize)], run: &Run, visit: &mut dyn FnMut(&Segment)) {
@@ -222,5 +212,77 @@ fn each_of_mixed(heap: &Heap, sizes: &[(u64, usize)], run: &Run, visit: &mut dyn
     }
     if at < run.range.end {
         visit(&plain(at..run.range.end, State::Changing));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::heap::{Cache, Kind};
+    use super::*;
+    use proptest::prelude::*;
+
+    const START: u64 = 1 << 20;
+    const SLOT: u64 = 48;
+
+    fn heap(slots: u64, watermark: u64, free: Vec<u64>, waiting: &[u64]) -> Heap {
+        let range = START..START + (slots * SLOT).next_multiple_of(4096).max(4096);
+        let slab = Slab {
+            cache: 0,
+            first: START,
+            slots,
+            watermark,
+            free,
+        };
+        let content = Content::Slab(slab);
+        let run = Run {
+            range: range.clone(),
+            content,
+        };
+        let waits = |&slot: &u64| Waiting {
+            address: START + slot * SLOT,
+            holder: Holder::Depot,
+        };
+        Heap {
+            caches: vec![Cache::of("x", Kind::Program, SLOT)],
+            areas: vec![Area {
+                range,
+                runs: vec![run],
+                kept: false,
+            }],
+            waiting: waiting.iter().map(waits).collect(),
+            ..Heap::default()
+        }
+    }
+
+    proptest! {
+        /// Slots are taken in groups; the states are those of each slot alone.
+        #[test]
+        fn each_slot_has_its_own_state(
+            slots in 1_u64..300,
+            watermark in 0_u64..310,
+            free in proptest::collection::vec(prop_oneof![Just(0), Just(u64::MAX), any::<u64>()], 0..6),
+            waiting in proptest::collection::btree_set(0_u64..300, 0..20),
+        ) {
+            let waiting: Vec<u64> = waiting.into_iter().filter(|&slot| slot < slots).collect();
+            let is_free = |slot: u64| {
+                free.get(slot as usize / 64).is_some_and(|word| word >> (slot % 64) & 1 == 1)
+            };
+            let state = |slot: u64| match (is_free(slot), waiting.contains(&slot)) {
+                (true, _) if slot >= watermark => State::NeverUsed,
+                (true, _) => State::Free,
+                (_, true) => State::Waiting(Holder::Depot),
+                _ => State::Live,
+            };
+            let expected: Vec<State> = (0..slots).map(state).collect();
+            let mut found = Vec::new();
+            each(&heap(slots, watermark, free.clone(), &waiting), &mut |segment| {
+                if segment.state != State::Tail {
+                    let bytes = segment.range.end - segment.range.start;
+                    assert_eq!(bytes, segment.count * SLOT);
+                    found.extend((0..segment.count).map(|_| segment.state));
+                }
+            });
+            prop_assert_eq!(found, expected);
+        }
     }
 }

@@ -34,15 +34,20 @@ pub struct Found {
 
 /// All copies of the library, in order of address.
 pub fn find(image: &Image) -> Vec<Found> {
-    let starts = image.mappings.iter().enumerate().filter(|(at, one)| {
+    starts(&image.mappings)
+        .filter_map(|mapping| find_in(image, mapping))
+        .collect()
+}
+
+/// The mappings that an executable file or a shared library may begin with.
+pub fn starts(mappings: &[Mapping]) -> impl Iterator<Item = &Mapping> {
+    let starts = mappings.iter().enumerate().filter(|(at, one)| {
         let begins = one.offset == 0 && !one.name.starts_with('[');
         // A program that was linked at a fixed address, or whose file was removed, has an anonymous
         // name; so the content decides.
         begins && !(*at > 0 && one.name.is_empty())
     });
-    starts
-        .filter_map(|(_, mapping)| find_in(image, mapping))
-        .collect()
+    starts.map(|(_, mapping)| mapping)
 }
 
 /// The parts of a program header that matter.

@@ -4,6 +4,9 @@ use super::account::{Account, What};
 use anyhow::{bail, Context, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::fs::Permissions;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -17,7 +20,7 @@ const BYTES_MAX: u64 = 256 << 20;
 pub struct Snapshot {
     slabyard_account: u32,
     /// Seconds since 1970.
-    time: f64,
+    pub time: f64,
     #[serde(flatten)]
     pub account: Account,
 }
@@ -34,6 +37,10 @@ impl Snapshot {
 
     pub fn to_json(&self) -> Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
+    }
+
+    pub fn write(&self, file: &Path) -> Result<()> {
+        write_whole(file, &self.to_json()?)
     }
 
     pub fn read(file: &Path) -> Result<Self> {
@@ -64,6 +71,24 @@ impl Snapshot {
         }
         Ok(snapshot)
     }
+}
+
+/// Writes a file, which has all of the text then, or does not change.
+pub fn write_whole(file: &Path, text: &str) -> Result<()> {
+    let cannot = || format!("cannot write {}", file.display());
+    let folder = match file.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    // As of any new file; those for a short time are private by default.
+    let usual = Permissions::from_mode(0o666);
+    let new = tempfile::Builder::new()
+        .permissions(usual)
+        .tempfile_in(folder);
+    let mut new = new.with_context(cannot)?;
+    new.write_all(text.as_bytes()).with_context(cannot)?;
+    new.persist(file).with_context(cannot)?;
+    Ok(())
 }
 
 /// Bytes of one thing before and after.

@@ -16,7 +16,7 @@ fn percent(part: u64, whole: u64) -> String {
 }
 
 /// Bytes with a sign.
-fn change(bytes: i64) -> String {
+pub fn change(bytes: i64) -> String {
     let sign = match bytes {
         0 => "",
         1.. => "+",
@@ -57,7 +57,7 @@ pub fn account(account: &Account) -> String {
     text
 }
 
-fn heading(account: &Account) -> String {
+pub fn heading(account: &Account) -> String {
     let library = |path: &String| match path.rsplit('/').next() {
         Some("") | None => "an unnamed file".to_string(),
         Some(name) => name.to_string(),
@@ -209,7 +209,8 @@ pub fn threads(account: &Account, all: bool) -> String {
     text + "\nfree objects: in the magazines of the thread, ready for its next allocations.\n"
 }
 
-fn state(letter: char) -> &'static str {
+/// The state of a thread in words.
+pub fn state(letter: char) -> &'static str {
     match letter {
         'R' => "runs",
         'S' => "sleeps",

@@ -11,9 +11,9 @@ use crate::replay::measure::{Figure, Latency, Measured};
 use crate::ui::{bytes, capital, grouped, nanoseconds};
 use maud::{html, Markup, PreEscaped};
 
-const STYLE: &str = include_str!("page.css");
+pub const STYLE: &str = include_str!("page.css");
 
-const HEAD: &str = "<!DOCTYPE html>
+pub const HEAD: &str = "<!DOCTYPE html>
 <html lang=\"en\">
 <head>
 <meta charset=\"utf-8\"/>
@@ -42,7 +42,7 @@ pub fn render(report: &Report) -> String {
 }
 
 /// A text from outside: without control characters, which no page may have.
-fn plain(text: &str) -> PreEscaped<String> {
+pub fn plain(text: &str) -> PreEscaped<String> {
     PreEscaped(escape(text))
 }
 
@@ -71,7 +71,7 @@ fn header(report: &Report) -> Markup {
 }
 
 /// A sentence in which no line ends between a number and its unit.
-fn sentence(words: &str) -> PreEscaped<String> {
+pub fn sentence(words: &str) -> PreEscaped<String> {
     let words = super::words(words).into_iter();
     let words: Vec<_> = words.map(|word| word.replace(' ', "\u{a0}")).collect();
     plain(&words.join(" "))
@@ -195,7 +195,7 @@ fn picture(draw: impl Fn(&Frame) -> String) -> Markup {
 
 /// A table in a region that scrolls if the window is too narrow. The keyboard reaches the region,
 /// and a shadow at an edge shows that there is more. A `|` in a head ends a line.
-fn table(caption: &str, heads: &[&str], rows: Markup) -> Markup {
+pub fn table(caption: &str, heads: &[&str], rows: Markup) -> Markup {
     let many = if heads.len() > 4 { " many" } else { "" };
     html! {
         div class={ "scroll" (many) } role="region" tabindex="0" aria-label=(caption) {

@@ -54,7 +54,7 @@ fn the_objects_of_a_cache_are_listed() {
     let address = u64::from_str_radix(&address[2..], 16).unwrap();
     let what = look.what_is(address);
     assert!(
-        what.starts_with("a live object of sample objects, 48 bytes"),
+        what.starts_with("a live object of sample objects, 40 bytes"),
         "{what}"
     );
     let (lines, free) = look.walk(CACHE, true, 1).unwrap();

@@ -9,7 +9,7 @@ use crate::report::{memory as memory_of, Report};
 use crate::ui::{grouped, nanoseconds, round_bytes};
 use std::fmt::Write;
 
-fn vertical_axis(
+pub(super) fn vertical_axis(
     svg: &mut String,
     x: &Axis,
     y: &Axis,
@@ -106,7 +106,7 @@ fn legend(svg: &mut String, names: &[&str], places: &[(f64, f64)], from: (f64, f
 }
 
 /// The path of a line through points. With `as_steps`, each value holds until the next.
-fn path(points: &[(f64, f64)], as_steps: bool) -> String {
+pub(super) fn path(points: &[(f64, f64)], as_steps: bool) -> String {
     let mut path = String::new();
     let mut before = None;
     for &(x, y) in points {

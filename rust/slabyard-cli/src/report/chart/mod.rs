@@ -3,11 +3,12 @@
 //!
 //! Most charts exist twice on the page, for wide and for narrow windows ([`Frame`]): a picture that
 //! is only shrunk to a phone's width has letters that are too small to read. [`rows`] draws bars and dots,
-//! [`curves`] draws lines. Nothing of a picture lies outside of its frame, so a window cuts none:
+//! [`curves`] draws lines, [`timeline`] draws figures of a process over hours. Nothing of a picture lies outside of its frame, so a window cuts none:
 //! where words need room, it is computed by [`width_of`].
 
 pub mod curves;
 pub mod rows;
+pub mod timeline;
 
 use crate::replay::measure::{Figure, Measured};
 use std::fmt::Write;

@@ -1,0 +1,260 @@
+//! What has been seen of one process: its last account, and the figures before, for rates and trends.
+
+use super::super::account::{Account, CacheRow, ThreadRow, What};
+use super::super::image::Weight;
+use super::super::text;
+use super::table::{column, Column, Row, Shape, Table, Tone, Value};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::time::Instant;
+
+/// No terminal shows more figures of a trend.
+const KEPT: usize = 240;
+
+/// The figures of one row over time.
+#[derive(Default)]
+struct Trail {
+    figures: VecDeque<u64>,
+    /// Of the first look at it.
+    first: u64,
+    rate: Option<f64>,
+    /// The look that has added to it last.
+    look: u64,
+}
+
+impl Trail {
+    fn trend(&self) -> Value {
+        Value::Trend(self.figures.iter().copied().collect())
+    }
+}
+
+/// The figures of all rows of a table, by their names.
+#[derive(Default)]
+struct Trails(HashMap<String, Trail>);
+
+impl Trails {
+    /// Adds the figures of a look, `seconds` after the one before.
+    fn add(&mut self, look: u64, seconds: Option<f64>, rows: impl Iterator<Item = (String, u64)>) {
+        for (name, figure) in rows {
+            let trail = self.0.entry(name).or_default();
+            match trail.figures.back() {
+                Some(&before) => {
+                    let change = figure as f64 - before as f64;
+                    trail.rate = seconds.map(|seconds| change / seconds);
+                }
+                None => trail.first = figure,
+            }
+            if trail.figures.len() == KEPT {
+                trail.figures.pop_front();
+            }
+            trail.figures.push_back(figure);
+            trail.look = look;
+        }
+        self.0.retain(|_, trail| trail.look == look);
+    }
+}
+
+#[derive(Default)]
+pub struct Session {
+    pub account: Option<Account>,
+    looks: u64,
+    last: Option<Instant>,
+    memory: Trails,
+    caches: Trails,
+    threads: Trails,
+}
+
+const MEMORY: &[Column] = &[
+    column("memory", 0, Shape::Words),
+    column("resident", 0, Shape::Figure),
+    column("%", 0, Shape::Figure),
+    column("", 3, Shape::Bar),
+    column("change", 1, Shape::Figure),
+    column("trend", 2, Shape::Trend),
+];
+
+const CACHES: &[Column] = &[
+    column("cache", 0, Shape::Words),
+    column("kind", 5, Shape::Words),
+    column("object", 1, Shape::Figure),
+    column("live", 0, Shape::Figure),
+    column("change/s", 0, Shape::Figure),
+    column("waiting", 4, Shape::Figure),
+    column("waste", 0, Shape::Figure),
+    column("used", 3, Shape::Figure),
+    column("resident", 0, Shape::Figure),
+    column("trend", 2, Shape::Trend),
+];
+
+const THREADS: &[Column] = &[
+    column("thread", 0, Shape::Words),
+    column("number", 0, Shape::Figure),
+    column("state", 1, Shape::Words),
+    column("free objects", 0, Shape::Figure),
+    column("resident", 0, Shape::Figure),
+    column("trend", 2, Shape::Trend),
+];
+
+/// The columns that tables are sorted by at first. The rows of the account have an order.
+pub const MEMORY_ORDER: usize = 0;
+pub const CACHES_ORDER: usize = 8;
+pub const THREADS_ORDER: usize = 4;
+
+impl Session {
+    pub fn add(&mut self, account: Account, at: Instant) {
+        let since = |last| at.saturating_duration_since(last).as_secs_f64();
+        let seconds = self.last.map(since).filter(|&seconds| seconds > 0.0);
+        self.looks += 1;
+        let memory = memory_rows(&account);
+        let memory = memory.into_iter().map(|(name, weight, ..)| (name, weight));
+        self.memory.add(self.looks, seconds, memory);
+        let caches = sums(&account).into_iter();
+        let caches = caches.map(|(key, sum)| (name_of(&key), sum.live_objects));
+        self.caches.add(self.looks, seconds, caches);
+        let threads = threads_of(&account).into_values();
+        let threads = threads.map(|one| (one.number.to_string(), one.waiting_bytes));
+        self.threads.add(self.looks, seconds, threads);
+        self.last = Some(at);
+        self.account = Some(account);
+    }
+
+    pub fn memory(&self) -> Table {
+        let rows = self.account.as_ref().map_or(Vec::new(), memory_rows);
+        let total = self.account.as_ref().map_or(1, |one| one.rss_bytes.max(1));
+        let row = |(place, (name, resident, tone, group)): (usize, MemoryRow)| {
+            let trail = &self.memory.0[&name];
+            let share = resident as f64 / total as f64;
+            let indent = if tone == Tone::Sum { "" } else { "  " };
+            Row {
+                values: vec![
+                    Value::Place(place, format!("{indent}{name}")),
+                    Value::Bytes(resident),
+                    Value::Share(share),
+                    Value::Bar(share),
+                    Value::Change(resident as i64 - trail.first as i64),
+                    trail.trend(),
+                ],
+                tone,
+                group,
+            }
+        };
+        Table {
+            columns: MEMORY,
+            rows: rows.into_iter().enumerate().map(row).collect(),
+        }
+    }
+
+    pub fn caches(&self) -> Table {
+        let sums = self.account.as_ref().map_or(BTreeMap::new(), sums);
+        let row = |(key, sum): (CacheKey, CacheRow)| {
+            let trail = &self.caches.0[&name_of(&key)];
+            let used = sum.live_bytes as f64 / sum.resident_bytes.max(1) as f64;
+            Row {
+                values: vec![
+                    Value::Words(sum.name),
+                    Value::Words(sum.kind),
+                    Value::Bytes(sum.object_bytes),
+                    Value::Count(sum.live_objects),
+                    Value::Rate(trail.rate),
+                    Value::Count(sum.waiting_objects),
+                    Value::Bytes(sum.resident_bytes.saturating_sub(sum.live_bytes)),
+                    Value::Share(used),
+                    Value::Bytes(sum.resident_bytes),
+                    trail.trend(),
+                ],
+                ..Row::default()
+            }
+        };
+        Table {
+            columns: CACHES,
+            rows: sums.into_iter().map(row).collect(),
+        }
+    }
+
+    pub fn threads(&self) -> Table {
+        let threads = self.account.iter().flat_map(threads_of);
+        let rows = threads.map(|(_, one)| Row {
+            values: vec![
+                Value::Words(one.name),
+                Value::Number(one.number.into()),
+                Value::Words(text::state(one.state).to_string()),
+                Value::Count(one.waiting_objects),
+                Value::Bytes(one.waiting_bytes),
+                self.threads.0[&one.number.to_string()].trend(),
+            ],
+            ..Row::default()
+        });
+        Table {
+            columns: THREADS,
+            rows: rows.collect(),
+        }
+    }
+}
+
+/// A row of the account: its name, resident bytes, tone and group.
+type MemoryRow = (String, u64, Tone, usize);
+
+/// The sum of all, then what is Slabyard's, then the rest. Each group begins with its sum.
+fn memory_rows(account: &Account) -> Vec<MemoryRow> {
+    let mut rows = vec![("all".to_string(), account.rss_bytes, Tone::Sum, 0)];
+    for (group, ours, name) in [(1, true, "Slabyard"), (2, false, "the rest")] {
+        let of = account.resident.iter();
+        let of: Vec<(&What, &Weight)> = of.filter(|(what, _)| what.is_slabyard() == ours).collect();
+        let sum = of.iter().map(|(_, weight)| weight.bytes).sum();
+        rows.push((name.to_string(), sum, Tone::Sum, group));
+        rows.extend(of.into_iter().map(|(what, weight)| {
+            let name = what.words().to_string();
+            (name, weight.bytes, tone_of(*what), group)
+        }));
+    }
+    rows
+}
+
+fn tone_of(what: What) -> Tone {
+    match what {
+        What::Live | What::Large | What::Guarded => Tone::Live,
+        free if free.is_free() => Tone::Free,
+        own if own.is_slabyard() => Tone::Own,
+        _ => Tone::Other,
+    }
+}
+
+/// Kind, name and bytes of an object.
+type CacheKey = (String, String, u64);
+
+fn name_of((kind, name, bytes): &CacheKey) -> String {
+    format!("{kind} {name} {bytes}")
+}
+
+/// The caches that hold memory. Those of separate heaps with one name and size are one row.
+fn sums(account: &Account) -> BTreeMap<CacheKey, CacheRow> {
+    let mut all: BTreeMap<CacheKey, CacheRow> = BTreeMap::new();
+    for one in account.caches.iter().filter(|one| one.held_bytes > 0) {
+        let key = (one.kind.clone(), one.name.clone(), one.object_bytes);
+        let sum = all.entry(key).or_insert_with(|| CacheRow {
+            name: one.name.clone(),
+            kind: one.kind.clone(),
+            object_bytes: one.object_bytes,
+            ..CacheRow::default()
+        });
+        sum.live_objects += one.live_objects;
+        sum.waiting_objects += one.waiting_objects;
+        sum.live_bytes += one.live_bytes;
+        sum.resident_bytes += one.resident_bytes;
+    }
+    all
+}
+
+/// The threads by their number. One that uses two copies of the library is one row.
+fn threads_of(account: &Account) -> BTreeMap<u32, ThreadRow> {
+    let mut all: BTreeMap<u32, ThreadRow> = BTreeMap::new();
+    for one in &account.threads {
+        let sum = all.entry(one.number).or_insert_with(|| ThreadRow {
+            waiting_objects: 0,
+            waiting_bytes: 0,
+            ..one.clone()
+        });
+        sum.waiting_objects += one.waiting_objects;
+        sum.waiting_bytes += one.waiting_bytes;
+    }
+    all
+}
