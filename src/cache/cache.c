@@ -534,6 +534,7 @@ static const sy_shape_number shape_numbers[] = {
     SY_SHAPE_FIELD(sy_layout, sy_layout, align),
     SY_SHAPE_FIELD(sy_layout, sy_layout, slab_bytes),
     SY_SHAPE_FIELD(sy_layout, sy_layout, lead),
+    SY_SHAPE_FIELD(sy_layout, sy_layout, zone),
     SY_SHAPE_FIELD(sy_layout, sy_layout, slots),
     SY_SHAPE_FIELD(sy_cache_counts, sy_cache_counts, refills),
     SY_SHAPE_FIELD(sy_cache_counts, sy_cache_counts, flushes),

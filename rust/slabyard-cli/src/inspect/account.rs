@@ -421,6 +421,11 @@ fn row_of(cache: &heap::Cache) -> CacheRow {
 }
 
 impl CacheRow {
+    /// Whether it has memory, or has had objects.
+    pub fn is_used(&self) -> bool {
+        self.held_bytes > 0 || self.refills > 0 || self.limits_hit > 0
+    }
+
     fn add(&mut self, segment: &Segment, weight: Weight) {
         self.held_bytes += segment.range.end - segment.range.start;
         self.resident_bytes += weight.bytes;

@@ -24,7 +24,7 @@ impl Target {
                 _ => return Err(error).with_context(|| format!("cannot follow process {pid}")),
             }
         }
-        // SAFETY: the call has just opened it, and nobody else has it.
+        // SAFETY: the call has just opened it, and no other code has it.
         let handle = unsafe { OwnedFd::from_raw_fd(handle as RawFd) };
         Ok(Target { pid, handle })
     }
@@ -62,7 +62,7 @@ impl Held {
         if descriptor < 0 {
             return Err(io::Error::last_os_error()).context("cannot wait for signals");
         }
-        // SAFETY: the call has just opened it, and nobody else has it.
+        // SAFETY: the call has just opened it, and no other code has it.
         Ok(Held(unsafe { OwnedFd::from_raw_fd(descriptor) }))
     }
 

@@ -45,6 +45,8 @@ pub struct Cache {
     pub kind: Kind,
     pub size: u64,
     pub slot: u64,
+    /// Bytes of each slot before its object.
+    pub zone: u64,
     /// Magazines filled from slabs and emptied into slabs, since it was made.
     pub refills: u64,
     pub flushes: u64,
@@ -63,6 +65,7 @@ impl Cache {
             kind,
             size: slot,
             slot,
+            zone: 0,
             refills: 0,
             flushes: 0,
             limits_hit: 0,
@@ -300,7 +303,9 @@ impl Reader<'_> {
             let cache = at.wrapping_sub(client);
             // The client of a cache lies within its owner. Others belong to arenas.
             match self.image.word(at.wrapping_add(owner.offset.into())) {
-                Ok(found) if found == cache => self.cache(&fields, cache, number as u32),
+                Ok(found) if found == cache && cache != fields.mixed => {
+                    self.cache(&fields, cache, number as u32);
+                }
                 Ok(_) => {}
                 Err(_) => self.problem("a client of the magazine layer cannot be read"),
             }
@@ -325,6 +330,7 @@ impl Reader<'_> {
             },
             size: record.get(fields.size),
             slot: record.get(fields.slot),
+            zone: record.get(fields.zone),
             refills: record.get(fields.refills),
             flushes: record.get(fields.flushes),
             limits_hit: record.get(fields.limits_hit),
@@ -425,7 +431,7 @@ impl Reader<'_> {
             if runs.last().is_some_and(|last: &Run| last.range.end > place) {
                 continue; // it is changing
             }
-            let content = self.content(fields, Record(slab), &run);
+            let content = self.content(fields, header.wrapping_add(at), Record(slab), &run);
             runs.push(Run {
                 range: run,
                 content,
@@ -453,7 +459,7 @@ impl Reader<'_> {
             return;
         };
         let run = start..end;
-        let content = self.content(fields, record, &run);
+        let content = self.content(fields, descriptor, record, &run);
         self.heap.areas.push(Area {
             range: start..last,
             runs: vec![Run {
@@ -464,7 +470,14 @@ impl Reader<'_> {
         });
     }
 
-    fn content(&mut self, fields: &RunFields, record: Record, run: &Range<u64>) -> Content {
+    /// `at`: the address of the descriptor.
+    fn content(
+        &mut self,
+        fields: &RunFields,
+        at: u64,
+        record: Record,
+        run: &Range<u64>,
+    ) -> Content {
         let owner = record.get(fields.owner);
         if owner == 0 {
             return Content::Span;
@@ -484,15 +497,16 @@ impl Reader<'_> {
             self.problem("a slab has too many slots");
             return Content::Unknown;
         }
+        // The bitmap lies in the descriptor, or in a table of its own.
+        let table = record.get(fields.free);
+        let is_inline = table == at.wrapping_add(fields.bits.offset.into());
         let inline = record.bytes(fields.bits).get(..(words * 8) as usize);
-        let free = if let Some(inline) = inline {
-            words_of(inline)
-        } else {
-            let table = record.get(fields.free);
-            self.image.words(table, words).unwrap_or_else(|_| {
+        let free = match inline.filter(|_| is_inline) {
+            Some(inline) => words_of(inline),
+            None => self.image.words(table, words).unwrap_or_else(|_| {
                 self.problem("the bitmap of a slab cannot be read");
                 Vec::new()
-            })
+            }),
         };
         Content::Slab(Slab {
             cache,
@@ -922,6 +936,7 @@ struct CacheFields {
     name: Field,
     size: Field,
     slot: Field,
+    zone: Field,
     flags: Field,
     class: Field,
     quota: Field,
@@ -930,6 +945,8 @@ struct CacheFields {
     flushes: Field,
     /// The quota of the process.
     process: u64,
+    /// The owner of mixed units, which is no cache.
+    mixed: u64,
     end: u64,
 }
 
@@ -948,6 +965,7 @@ impl CacheFields {
             name: names.field("sy_cache.name")?,
             size: names.field("sy_cache.size")?,
             slot: within(layout, "sy_layout.slot")?,
+            zone: within(layout, "sy_layout.zone")?,
             flags: names.field("sy_cache.flags")?,
             class: names.field("sy_cache.class_number")?,
             quota: names.field("sy_cache.quota")?,
@@ -955,6 +973,7 @@ impl CacheFields {
             refills: within(counts.offset, "sy_cache_counts.refills")?,
             flushes: within(counts.offset, "sy_cache_counts.flushes")?,
             process: names.variable("sy_quota_process")?,
+            mixed: names.variable("sy_mixed")?,
             end: u64::from(counts.offset) + u64::from(counts.bytes),
         })
     }

@@ -41,9 +41,53 @@ pub fn open(pid: u32, shares: bool) -> Result<Image> {
     let memory = Memory(file("mem")?);
     let mappings = mappings_of(&maps);
     let pagemap = file("pagemap")?;
-    let pages = scan(&pagemap, 0..ADDRESSES).or_else(|| walk(&pagemap, &mappings));
-    let pages = pages.context("the resident pages of the process cannot be listed")?;
-    Ok(Image::new(Box::new(memory), mappings, &pages))
+    let found = scan(&pagemap, 0..ADDRESSES).or_else(|| walk(&pagemap, &mappings));
+    let found = found.context("the resident pages of the process cannot be listed")?;
+    let mut pages = found.resident;
+    for mapping in mappings.iter().filter(|one| is_of_huge_files(&one.name)) {
+        // They count neither as RSS nor as PSS.
+        pages.retain(|range| !mapping.range.contains(&range.start));
+    }
+    let others = elsewhere(&mappings, &pages, found.swapped);
+    Ok(Image::new(Box::new(memory), mappings, &pages).with(others))
+}
+
+/// Whether a mapping consists of pages that the administrator set apart (hugetlbfs).
+fn is_of_huge_files(name: &str) -> bool {
+    name.starts_with("/anon_hugepage") || name.starts_with("/dev/hugepages/")
+}
+
+/// Pages that can be read though they are not in memory: those in swap, and those of files, as far
+/// as the program cannot write to them. A page is read only if a structure of the library lies there.
+fn elsewhere(
+    mappings: &[Mapping],
+    pages: &[Range<u64>],
+    swapped: Vec<Range<u64>>,
+) -> Vec<Range<u64>> {
+    let mut all = swapped;
+    let of_files = |one: &&Mapping| one.name.starts_with('/') && !one.writable;
+    for mapping in mappings.iter().filter(of_files) {
+        let mut at = mapping.range.start;
+        let first = pages.partition_point(|one| one.end <= at);
+        let within = pages[first..].iter();
+        for resident in within.take_while(|one| one.start < mapping.range.end) {
+            if at < resident.start {
+                all.push(at..resident.start);
+            }
+            at = resident.end;
+        }
+        if at < mapping.range.end {
+            all.push(at..mapping.range.end);
+        }
+    }
+    merged(all)
+}
+
+/// Pages of a process, in order of address.
+#[derive(Default)]
+struct Pages {
+    resident: Vec<Range<u64>>,
+    swapped: Vec<Range<u64>>,
 }
 
 /// The same for no more than the starts of its files, where the library's note is: this is cheap
@@ -61,7 +105,7 @@ pub fn open_starts(pid: u32) -> Result<Image> {
         let pages = scan(&pagemap, start.range.clone());
         pages.or_else(|| walk(&pagemap, &[start]))
     });
-    let pages: Vec<_> = pages.flatten().collect();
+    let pages: Vec<_> = pages.flat_map(|pages| pages.resident).collect();
     Ok(Image::new(Box::new(memory), mappings, &pages))
 }
 
@@ -94,7 +138,7 @@ fn mappings_of(maps: &MemoryMaps) -> Vec<Mapping> {
         let of = |key: &str| one.extension.map.get(key).copied().unwrap_or(0) as f64;
         Mapping {
             range: one.address.0..one.address.1,
-            name: name_of(&one.pathname),
+            name: name_of(&one.pathname).replace(char::is_control, "?"),
             offset: one.offset,
             writable: one.perms.contains(MMPermissions::WRITE),
             share: if of("Rss") > 0.0 {
@@ -153,6 +197,7 @@ struct PageRegion {
 
 const PAGEMAP_SCAN: libc::c_ulong = 0xc060_6610;
 const PAGE_IS_PRESENT: u64 = 1 << 3;
+const PAGE_IS_SWAPPED: u64 = 1 << 4;
 const PAGE_IS_PFNZERO: u64 = 1 << 5;
 
 /// The end of the addresses of processes.
@@ -162,11 +207,11 @@ const ADDRESSES: u64 = if cfg!(target_arch = "x86_64") {
     1 << 48
 };
 
-/// The resident pages within a range, by the system call for that. Pages that are the system's page of zeros count
-/// nowhere as memory. `None`: the system does not have the call.
-fn scan(pagemap: &File, within: Range<u64>) -> Option<Vec<Range<u64>>> {
+/// The pages within a range, by the system call for that. The system's page of zeros counts nowhere as
+/// memory. `None`: the system does not have the call.
+fn scan(pagemap: &File, within: Range<u64>) -> Option<Pages> {
     let mut regions = vec![PageRegion::default(); 4096];
-    let mut pages: Vec<Range<u64>> = Vec::new();
+    let mut pages = Pages::default();
     let mut start = within.start;
     while start < within.end {
         let mut arg = ScanArg {
@@ -176,20 +221,28 @@ fn scan(pagemap: &File, within: Range<u64>) -> Option<Vec<Range<u64>>> {
             vec: regions.as_mut_ptr() as u64,
             vec_len: regions.len() as u64,
             category_inverted: PAGE_IS_PFNZERO,
-            category_mask: PAGE_IS_PRESENT | PAGE_IS_PFNZERO,
-            return_mask: PAGE_IS_PRESENT,
+            category_mask: PAGE_IS_PFNZERO,
+            category_anyof_mask: PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
+            return_mask: PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
             ..ScanArg::default()
         };
         // SAFETY: the structure is the kernel's, and `vec` has room for `vec_len` regions.
         let found = unsafe { libc::ioctl(pagemap.as_raw_fd(), PAGEMAP_SCAN as _, &mut arg) };
         let found = usize::try_from(found).ok()?;
-        pages.extend(regions[..found].iter().map(|one| one.start..one.end));
+        for region in &regions[..found] {
+            let list = match region.categories & PAGE_IS_PRESENT {
+                0 => &mut pages.swapped,
+                _ => &mut pages.resident,
+            };
+            list.push(region.start..region.end);
+        }
         if arg.walk_end <= start {
             break;
         }
         start = arg.walk_end;
     }
-    Some(merged(pages))
+    pages.resident = merged(pages.resident);
+    Some(pages)
 }
 
 /// Puts ranges in order, and joins those that overlap. Linux 6.18 may say that a scan ended before
@@ -207,11 +260,12 @@ fn merged(mut pages: Vec<Range<u64>>) -> Vec<Range<u64>> {
 }
 
 /// The same from the entries of single pages. The system's page of zeros cannot be told apart.
-fn walk(pagemap: &File, mappings: &[Mapping]) -> Option<Vec<Range<u64>>> {
+fn walk(pagemap: &File, mappings: &[Mapping]) -> Option<Pages> {
     const PRESENT: u64 = 1 << 63;
+    const SWAPPED: u64 = 1 << 62;
     // SAFETY: sysconf has no preconditions.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
-    let mut pages: Vec<Range<u64>> = Vec::new();
+    let mut pages = Pages::default();
     let mut entries = vec![0; 64 << 10];
     for mapping in mappings.iter().filter(|one| !one.name.starts_with("[v")) {
         let mut at = mapping.range.start;
@@ -222,10 +276,15 @@ fn walk(pagemap: &File, mappings: &[Mapping]) -> Option<Vec<Range<u64>>> {
                 .ok()?;
             for entry in entries[..count].chunks_exact(8) {
                 let entry = u64::from_le_bytes(entry.try_into().expect("eight bytes"));
-                if entry & PRESENT != 0 {
-                    match pages.last_mut() {
+                let list = match entry {
+                    present if present & PRESENT != 0 => Some(&mut pages.resident),
+                    swapped if swapped & SWAPPED != 0 => Some(&mut pages.swapped),
+                    _ => None,
+                };
+                if let Some(list) = list {
+                    match list.last_mut() {
                         Some(last) if last.end == at => last.end += page,
-                        _ => pages.push(at..at + page),
+                        _ => list.push(at..at + page),
                     }
                 }
                 at += page;

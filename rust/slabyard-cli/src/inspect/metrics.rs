@@ -122,7 +122,7 @@ struct Sum {
 fn caches(accounts: &[Account]) -> BTreeMap<String, Sum> {
     let mut all: BTreeMap<String, Sum> = BTreeMap::new();
     for account in accounts {
-        for cache in account.caches.iter().filter(|cache| cache.held_bytes > 0) {
+        for cache in account.caches.iter().filter(|cache| cache.is_used()) {
             let labels = format!(
                 "{},{},{},{}",
                 of_process(account),
@@ -194,27 +194,35 @@ pub fn open_metrics(accounts: &[Account]) -> String {
         ("free", |sum| sum.free_bytes),
     ]);
     text.family(&CACHE, bytes);
+    // Separate heaps come and go, and may have the same name: their sums would fall.
     let counts = |value: fn(&Sum) -> u64| {
-        let rows = caches
+        let lasting = caches
             .iter()
-            .map(move |(labels, sum)| (labels.clone(), value(sum).to_string()));
+            .filter(|(labels, _)| !labels.contains("kind=\"heap\""));
+        let rows = lasting.map(move |(labels, sum)| (labels.clone(), value(sum).to_string()));
         rows.collect::<Vec<_>>()
     };
     text.family(&REFILLS, counts(|sum| sum.refills));
     text.family(&FLUSHES, counts(|sum| sum.flushes));
     text.family(&REFUSED, counts(|sum| sum.refused));
-    let threads = accounts.iter().flat_map(|account| {
-        account.threads.iter().map(move |thread| {
+    // With two copies of the library in a process, a thread has magazines of both.
+    let mut threads: BTreeMap<String, u64> = BTreeMap::new();
+    for account in accounts {
+        for thread in &account.threads {
             let labels = format!(
                 "{},{},{}",
                 of_process(account),
                 label("thread", &thread.number.to_string()),
                 label("name", &thread.name)
             );
-            (labels, thread.waiting_bytes.to_string())
-        })
-    });
-    text.family(&THREAD, threads);
+            *threads.entry(labels).or_default() += thread.waiting_bytes;
+        }
+    }
+    let threads = threads.into_iter();
+    text.family(
+        &THREAD,
+        threads.map(|(labels, bytes)| (labels, bytes.to_string())),
+    );
     text.0 + "# EOF\n"
 }
 

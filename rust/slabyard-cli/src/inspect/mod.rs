@@ -199,7 +199,11 @@ pub fn process(name: &str) -> Result<u32> {
         .filter_map(Result::ok)
         .filter(|one| {
             // One that has ended, and is not waited for yet, keeps its name.
-            let is_name = |stat: procfs::process::Stat| stat.comm == name && stat.state != 'Z';
+            // The system keeps the first 15 bytes of a name.
+            let is_name = |stat: procfs::process::Stat| {
+                let cut = stat.comm.len() == 15 && name.starts_with(&stat.comm);
+                (stat.comm == name || cut) && stat.state != 'Z'
+            };
             one.stat().is_ok_and(is_name)
         })
         .map(|one| one.pid as u32)

@@ -196,7 +196,9 @@ fn in_words(heap: &Heap, segment: &Segment, address: u64) -> String {
     let slot = segment.slot.max(1);
     let start = segment.range.start + (address - segment.range.start) / slot * slot;
     let size = cache.map_or(slot, |cache| cache.size);
-    let place = match address - start {
+    let start = start + cache.map_or(0, |cache| cache.zone);
+    let place = match address.wrapping_sub(start) {
+        _ if address < start => format!("of {name}, {size} bytes, at {start:#x}: before it"),
         0 => format!("of {name}, {size} bytes"),
         inside => format!("of {name}, {size} bytes, at {start:#x}: byte {inside} of it"),
     };

@@ -102,9 +102,10 @@ fn waiting_in<'a>(heap: &'a Heap, range: &Range<u64>) -> &'a [Waiting] {
 fn each_of_slab(heap: &Heap, run: &Run, slab: &Slab, visit: &mut dyn FnMut(&Segment)) {
     let cache = &heap.caches[slab.cache];
     let slot = cache.slot.max(1);
+    let first = slab.first.saturating_sub(cache.zone);
     let end = slab.slots.checked_mul(slot);
-    let end = end.and_then(|bytes| slab.first.checked_add(bytes));
-    let fits = |end: &u64| slab.first >= run.range.start && *end <= run.range.end;
+    let end = end.and_then(|bytes| first.checked_add(bytes));
+    let fits = |end: &u64| first >= run.range.start && *end <= run.range.end;
     let Some(end) = end.filter(fits) else {
         visit(&plain(run.range.clone(), State::Changing));
         return;
@@ -113,14 +114,14 @@ fn each_of_slab(heap: &Heap, run: &Run, slab: &Slab, visit: &mut dyn FnMut(&Segm
         cache: Some(slab.cache),
         ..plain(range, State::Tail)
     };
-    if run.range.start < slab.first {
-        visit(&tail(run.range.start..slab.first));
+    if run.range.start < first {
+        visit(&tail(run.range.start..first));
     }
     let mut waiting = waiting_in(heap, &run.range).iter().peekable();
     let mut open: Option<Segment> = None;
     let mut number = 0;
     while number < slab.slots {
-        let at = slab.first + number * slot;
+        let at = first + number * slot;
         let mut holder = None;
         while let Some(one) = waiting.next_if(|one| one.address < at + slot) {
             holder = Some(one.holder);
@@ -138,7 +139,7 @@ fn each_of_slab(heap: &Heap, run: &Run, slab: &Slab, visit: &mut dyn FnMut(&Segm
             None => alike(
                 slab,
                 number,
-                waiting.peek().map(|one| (one.address - slab.first) / slot),
+                waiting.peek().map(|one| (one.address - first) / slot),
             ),
         };
         number += count;

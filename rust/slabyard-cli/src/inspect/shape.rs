@@ -34,9 +34,17 @@ pub struct Found {
 
 /// All copies of the library, in order of address.
 pub fn find(image: &Image) -> Vec<Found> {
-    starts(&image.mappings)
+    // A file that is mapped as data has a note too, which leads nowhere.
+    let is_description = |one: &Found| {
+        let magic = image.bytes(one.shapes, MAGIC.len() as u64);
+        magic.is_ok_and(|bytes| bytes == MAGIC)
+    };
+    let mut all: Vec<Found> = starts(&image.mappings)
         .filter_map(|mapping| find_in(image, mapping))
-        .collect()
+        .filter(is_description)
+        .collect();
+    all.dedup_by_key(|one| one.shapes);
+    all
 }
 
 /// The mappings that an executable file or a shared library may begin with.

@@ -62,12 +62,18 @@ impl Snapshot {
     }
 
     pub fn parse(text: &str) -> Result<Self> {
-        let snapshot: Snapshot = serde_json::from_str(text)?;
+        let mut snapshot: Snapshot = serde_json::from_str(text)?;
         if snapshot.slabyard_account != VERSION {
             bail!(
                 "it has version {}, and this tool knows {VERSION}",
                 snapshot.slabyard_account
             );
+        }
+        // The names are shown on terminals.
+        let account = &mut snapshot.account;
+        let caches = account.caches.iter_mut().map(|one| &mut one.name);
+        for name in caches.chain([&mut account.program]) {
+            *name = name.replace(char::is_control, "?");
         }
         Ok(snapshot)
     }
@@ -76,6 +82,9 @@ impl Snapshot {
 /// Writes a file, which has all of the text then, or does not change.
 pub fn write_whole(file: &Path, text: &str) -> Result<()> {
     let cannot = || format!("cannot write {}", file.display());
+    if file.exists() && !file.is_file() {
+        return std::fs::write(file, text).with_context(cannot); // a device or a pipe
+    }
     let folder = match file.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),

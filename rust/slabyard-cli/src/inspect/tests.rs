@@ -53,7 +53,7 @@ unsafe fn churn(cache: *mut sy_cache, size: usize, count: usize, kept: usize) ->
 /// Sizes that change, so that slabs become mixed units.
 unsafe fn churn_sizes() {
     let mut random = Random(7);
-    for size in [48, 112, 352, 64, 900, 208] {
+    for size in [48, 112, 352, 64, 900, 16, 208] {
         let objects: Vec<_> = (0..(6 << 20) / size).map(|_| sy_malloc(size)).collect();
         for object in objects {
             object.cast::<u8>().write_bytes(2, size);
@@ -86,6 +86,8 @@ fn stage() {
     let dense = cache("dense", 8, 0);
     let odd = cache("odd", 33, SY_ZERO);
     let epochs = cache("epochs", 96, SY_EPOCHS);
+    let checked = cache("checked", 48, SY_CHECKED | SY_POISON);
+    let zones = cache("zones", 56, SY_CHECKED | SY_REDZONE);
     // SAFETY: each cache is used as its flags demand, and stays.
     unsafe {
         let stay = churn(plain, 200, 40_000, 10);
@@ -93,6 +95,8 @@ fn stage() {
         churn(dense, 8, 100_000, 40);
         churn(odd, 33, 5_000, 2);
         churn(epochs, 96, 3_000, 2);
+        churn(checked, 48, 2_000, 2);
+        churn(zones, 56, 2_000, 2);
         churn_sizes();
         let large = sy_malloc(9 << 20);
         large.cast::<u8>().write_bytes(3, 5 << 20);
@@ -143,7 +147,7 @@ impl Stage {
                 "--ignored",
                 "--nocapture",
             ])
-            .env("SLABYARD", "decay=1h")
+            .env("SLABYARD", "decay=off")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

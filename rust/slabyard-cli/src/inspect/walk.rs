@@ -43,9 +43,11 @@ pub fn objects(image: &Image, heap: &Heap, caches: &[usize], free: bool, most: u
         if !is_wanted || !segment.cache.is_some_and(|cache| caches.contains(&cache)) {
             return;
         }
-        let size = segment.cache.map_or(0, |cache| heap.caches[cache].size);
+        let (size, zone) = segment.cache.map_or((0, 0), |cache| {
+            (heap.caches[cache].size, heap.caches[cache].zone)
+        });
         for number in 0..segment.count {
-            let address = segment.range.start + number * segment.slot;
+            let address = segment.range.start + number * segment.slot + zone;
             if free && image.resident.between(address..address + 1).bytes == 0 {
                 continue;
             }

@@ -35,10 +35,13 @@ fn fill() -> u64 {
             flags,
             ..Default::default()
         };
-        // SAFETY: the settings are valid, and each object is freed once, to its cache.
+        // SAFETY: the settings are valid; each object has a byte, and is freed once, to its cache.
         unsafe {
             let cache = sys::sy_cache_create(&config);
             let objects: Vec<_> = (0..COUNT).map(|_| sys::sy_cache_alloc(cache)).collect();
+            for object in &objects {
+                object.cast::<u8>().write(1);
+            }
             for object in objects.iter().step_by(3).take(COUNT / 4) {
                 sys::sy_cache_free(cache, *object);
             }

@@ -37,6 +37,7 @@ fn cache(name: &str, kind: Kind, size: u64, slot: u64) -> Cache {
         kind,
         size,
         slot,
+        zone: 0,
         refills: 0,
         flushes: 0,
         limits_hit: 0,

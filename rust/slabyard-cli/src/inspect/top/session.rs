@@ -32,7 +32,7 @@ impl Trail {
 struct Trails(HashMap<String, Trail>);
 
 impl Trails {
-    /// Adds the figures of a look, `seconds` after the one before.
+    /// Adds the figures of a look, `seconds` after the previous look.
     fn add(&mut self, look: u64, seconds: Option<f64>, rows: impl Iterator<Item = (String, u64)>) {
         for (name, figure) in rows {
             let trail = self.0.entry(name).or_default();
