@@ -58,10 +58,9 @@ fn the_objects_of_a_cache_are_listed() {
         "{what}"
     );
     let (lines, free) = look.walk(CACHE, true, 1).unwrap();
-    assert!(
-        free > 0 && lines.contains("in a magazine of thread"),
-        "{free}: {lines}"
-    );
+    let places = ["in a magazine of thread", "in the depot", "in its slab"];
+    let has_place = places.iter().any(|place| lines.contains(place));
+    assert!(free > 0 && has_place, "{free}: {lines}");
     assert!(look.walk("none", false, 1).is_err());
 }
 
