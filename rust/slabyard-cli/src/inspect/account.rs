@@ -20,6 +20,7 @@ pub enum What {
     ThreadMagazines,
     DepotMagazines,
     FreeInSlabs,
+    Holes,
     NeverUsed,
     Tails,
     FreeUnits,
@@ -51,7 +52,13 @@ impl What {
         use What::*;
         matches!(
             self,
-            ThreadMagazines | DepotMagazines | FreeInSlabs | NeverUsed | FreeUnits | KeptSpans
+            ThreadMagazines
+                | DepotMagazines
+                | FreeInSlabs
+                | Holes
+                | NeverUsed
+                | FreeUnits
+                | KeptSpans
         )
     }
 
@@ -72,6 +79,7 @@ impl What {
             What::ThreadMagazines => "free, in magazines of threads",
             What::DepotMagazines => "free, in the depot",
             What::FreeInSlabs => "free, in slabs",
+            What::Holes => "free, in mixed units",
             What::NeverUsed => "in slabs, never used",
             What::Tails => "ends of slabs",
             What::FreeUnits => "free units",
@@ -449,6 +457,7 @@ fn parts_of(segment: &Segment, weight: Weight, size: u64) -> [Option<(What, Weig
         State::Live => What::Live,
         State::Waiting(Holder::Thread(_)) => What::ThreadMagazines,
         State::Waiting(Holder::Depot) => What::DepotMagazines,
+        State::Free if segment.cache.is_none() => What::Holes,
         State::Free => What::FreeInSlabs,
         State::NeverUsed => What::NeverUsed,
         State::Tail => What::Tails,

@@ -191,6 +191,7 @@ fn a_process_is_accounted_for_to_the_page() {
         What::Live,
         What::Large,
         What::KeptSpans,
+        What::Holes,
         What::DepotMagazines,
         What::Stacks,
     ] {

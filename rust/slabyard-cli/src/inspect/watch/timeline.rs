@@ -50,7 +50,7 @@ impl Layer {
             What::Live | What::Large | What::Guarded => Layer::Live,
             What::Rounding | What::Tails => Layer::Lost,
             What::ThreadMagazines | What::DepotMagazines => Layer::Magazines,
-            What::FreeInSlabs | What::NeverUsed => Layer::FreeInSlabs,
+            What::FreeInSlabs | What::Holes | What::NeverUsed => Layer::FreeInSlabs,
             What::FreeUnits | What::KeptSpans => Layer::FreeUnits,
             What::Files => Layer::Files,
             own if own.is_slabyard() => Layer::Own,
