@@ -511,7 +511,7 @@ int sy_thread_reserve(sy_cache *cache, size_t count) {
 
 /* ---- for tools that read the process (base/shape.h) ---- */
 
-static const sy_shape_number shape_numbers[] = {
+static const sy_shape_number cache_shape_numbers[] = {
     SY_SHAPE_FIELD(sy_cache, sy_cache, client),
     SY_SHAPE_FIELD(sy_cache, sy_cache, name),
     SY_SHAPE_FIELD(sy_cache, sy_cache, size),
@@ -542,8 +542,8 @@ static const sy_shape_number shape_numbers[] = {
     SY_SHAPE_FIELD(sy_cache_counts, sy_cache_counts, slabs_released),
 };
 
-static const sy_shape_variable shape_variables[] = {
+static const sy_shape_variable cache_shape_variables[] = {
     SY_SHAPE_VARIABLE(sy_quota_process, sy_quota_process),
 };
 
-const sy_shape_part sy_cache_shape = SY_SHAPE_PART(shape_numbers, shape_variables);
+const sy_shape_part sy_cache_shape = SY_SHAPE_PART(cache_shape_numbers, cache_shape_variables);

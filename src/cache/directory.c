@@ -349,14 +349,15 @@ void sy_ordinal_prepare(uint32_t ordinal, unsigned cache_number) {
 
 /* ---- for tools that read the process (base/shape.h) ---- */
 
-static const sy_shape_number shape_numbers[] = {
+static const sy_shape_number directory_shape_numbers[] = {
     {"sy_directory_group", GROUP, 0},
     {"sy_directory_shift_bits", SHIFT_BITS, 0},
 };
 
-static const sy_shape_variable shape_variables[] = {
+static const sy_shape_variable directory_shape_variables[] = {
     SY_SHAPE_VARIABLE(sy_directory, directory),
     SY_SHAPE_VARIABLE(sy_directory_limit, limit),
 };
 
-const sy_shape_part sy_directory_shape = SY_SHAPE_PART(shape_numbers, shape_variables);
+const sy_shape_part sy_directory_shape =
+    SY_SHAPE_PART(directory_shape_numbers, directory_shape_variables);

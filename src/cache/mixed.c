@@ -1165,7 +1165,7 @@ const sy_part sy_mixed_part = {.hold = hold, .drop = drop, .recover = recover};
 
 /* ---- for tools that read the process (base/shape.h) ---- */
 
-static const sy_shape_number shape_numbers[] = {
+static const sy_shape_number mixed_shape_numbers[] = {
     SY_SHAPE_CONSTANT(SY_CLASS_MIXED),
     SY_SHAPE_CONSTANT(SY_GRAIN_SHIFT),
     SY_SHAPE_FIELD(sy_grains, sy_grains, begins),
@@ -1173,8 +1173,8 @@ static const sy_shape_number shape_numbers[] = {
     SY_SHAPE_TYPE(sy_grains, sy_grains),
 };
 
-static const sy_shape_variable shape_variables[] = {
+static const sy_shape_variable mixed_shape_variables[] = {
     SY_SHAPE_VARIABLE(sy_mixed, sy_mixed),
 };
 
-const sy_shape_part sy_mixed_shape = SY_SHAPE_PART(shape_numbers, shape_variables);
+const sy_shape_part sy_mixed_shape = SY_SHAPE_PART(mixed_shape_numbers, mixed_shape_variables);

@@ -109,13 +109,14 @@ void sy_headers_unlock_after_fork(void) { sy_lock_drop(&lock); }
 
 /* ---- for tools that read the process (base/shape.h) ---- */
 
-static const sy_shape_number shape_numbers[] = {
+static const sy_shape_number headers_shape_numbers[] = {
     SY_SHAPE_FIELD(sy_header_area, area, previous),
     {"sy_header_area.bytes", AREA_BYTES, 0},
 };
 
-static const sy_shape_variable shape_variables[] = {
+static const sy_shape_variable headers_shape_variables[] = {
     SY_SHAPE_VARIABLE(sy_header_areas, last_area),
 };
 
-const sy_shape_part sy_headers_shape = SY_SHAPE_PART(shape_numbers, shape_variables);
+const sy_shape_part sy_headers_shape =
+    SY_SHAPE_PART(headers_shape_numbers, headers_shape_variables);

@@ -104,7 +104,7 @@ void sy_map_set_owner(uintptr_t start, size_t bytes, void *owner) {
 
 /* ---- for tools that read the process (base/shape.h) ---- */
 
-static const sy_shape_number shape_numbers[] = {
+static const sy_shape_number map_shape_numbers[] = {
     SY_SHAPE_CONSTANT(SY_UNIT_SHIFT),          SY_SHAPE_CONSTANT(SY_CHUNK_SHIFT),
     SY_SHAPE_CONSTANT(SY_LEAF_SHIFT),          SY_SHAPE_CONSTANT(SY_LEAVES),
     SY_SHAPE_FIELD(sy_leaf, sy_leaf, classes), SY_SHAPE_FIELD(sy_leaf, sy_leaf, owners),
@@ -112,9 +112,9 @@ static const sy_shape_number shape_numbers[] = {
     SY_SHAPE_FIELD(sy_map, sy_map, leaf_at),   SY_SHAPE_FIELD(sy_window, sy_window, start),
 };
 
-static const sy_shape_variable shape_variables[] = {
+static const sy_shape_variable map_shape_variables[] = {
     SY_SHAPE_VARIABLE(sy_the_map, sy_the_map),
     SY_SHAPE_VARIABLE(sy_the_window, sy_the_window),
 };
 
-const sy_shape_part sy_map_shape = SY_SHAPE_PART(shape_numbers, shape_variables);
+const sy_shape_part sy_map_shape = SY_SHAPE_PART(map_shape_numbers, map_shape_variables);

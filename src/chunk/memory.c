@@ -313,7 +313,7 @@ const sy_part sy_memory_part = {.start = start_main,
 
 /* ---- for tools that read the process (base/shape.h) ---- */
 
-static const sy_shape_number shape_numbers[] = {
+static const sy_shape_number memory_shape_numbers[] = {
     SY_SHAPE_FIELD(sy_memory, sy_memory, name),
     SY_SHAPE_FIELD(sy_memory, sy_memory, systems),
     SY_SHAPE_FIELD(sy_memory, sy_memory, next),
@@ -351,8 +351,8 @@ static const sy_shape_number shape_numbers[] = {
     SY_SHAPE_CONSTANT(SY_OWNER_IS_CHUNK),
 };
 
-static const sy_shape_variable shape_variables[] = {
+static const sy_shape_variable memory_shape_variables[] = {
     SY_SHAPE_VARIABLE(sy_memories, memories),
 };
 
-const sy_shape_part sy_memory_shape = SY_SHAPE_PART(shape_numbers, shape_variables);
+const sy_shape_part sy_memory_shape = SY_SHAPE_PART(memory_shape_numbers, memory_shape_variables);

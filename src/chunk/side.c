@@ -136,13 +136,13 @@ void sy_side_unlock_after_fork(void) { sy_lock_drop(&lock); }
 
 /* ---- for tools that read the process (base/shape.h) ---- */
 
-static const sy_shape_number shape_numbers[] = {
+static const sy_shape_number side_shape_numbers[] = {
     SY_SHAPE_FIELD(sy_side_area, struct area, previous),
     SY_SHAPE_FIELD(sy_side_area, struct area, bytes),
 };
 
-static const sy_shape_variable shape_variables[] = {
+static const sy_shape_variable side_shape_variables[] = {
     SY_SHAPE_VARIABLE(sy_side_areas, last_area),
 };
 
-const sy_shape_part sy_side_shape = SY_SHAPE_PART(shape_numbers, shape_variables);
+const sy_shape_part sy_side_shape = SY_SHAPE_PART(side_shape_numbers, side_shape_variables);

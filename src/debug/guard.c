@@ -710,15 +710,15 @@ const sy_part sy_guard_part = {
 
 /* ---- for tools that read the process (base/shape.h) ---- */
 
-static const sy_shape_number shape_numbers[] = {
+static const sy_shape_number guard_shape_numbers[] = {
     SY_SHAPE_TYPE(sy_guarded, sy_guarded),
 };
 
-static const sy_shape_variable shape_variables[] = {
+static const sy_shape_variable guard_shape_variables[] = {
     SY_SHAPE_VARIABLE(sy_guard_start, sy_guard_start),
     SY_SHAPE_VARIABLE(sy_guard_bytes, sy_guard_bytes),
     SY_SHAPE_VARIABLE(sy_guard_slots, slots),
     SY_SHAPE_VARIABLE(sy_guard_slot_count, slot_count),
 };
 
-const sy_shape_part sy_guard_shape = SY_SHAPE_PART(shape_numbers, shape_variables);
+const sy_shape_part sy_guard_shape = SY_SHAPE_PART(guard_shape_numbers, guard_shape_variables);

@@ -97,7 +97,7 @@ uint64_t sy_depot_items(sy_depot_shard *shard) {
 
 /* ---- for tools that read the process (base/shape.h) ---- */
 
-static const sy_shape_number shape_numbers[] = {
+static const sy_shape_number depot_shape_numbers[] = {
     SY_SHAPE_FIELD(sy_depot_shard, sy_depot_shard, top),
     SY_SHAPE_FIELD(sy_depot_shard, sy_depot_shard, hits),
     SY_SHAPE_FIELD(sy_depot_shard, sy_depot_shard, misses),
@@ -105,9 +105,9 @@ static const sy_shape_number shape_numbers[] = {
     SY_SHAPE_CONSTANT(SY_DEPOT_TAG_SHIFT),
 };
 
-static const sy_shape_variable shape_variables[] = {
+static const sy_shape_variable depot_shape_variables[] = {
     SY_SHAPE_VARIABLE(sy_depot_shards, shards),
     SY_SHAPE_VARIABLE(sy_depot_shard_count, sy_depot_shard_count),
 };
 
-const sy_shape_part sy_depot_shape = SY_SHAPE_PART(shape_numbers, shape_variables);
+const sy_shape_part sy_depot_shape = SY_SHAPE_PART(depot_shape_numbers, depot_shape_variables);

@@ -543,7 +543,7 @@ const sy_part sy_threads_part = {.start = start_magazines,
 
 /* ---- for tools that read the process (base/shape.h) ---- */
 
-static const sy_shape_number shape_numbers[] = {
+static const sy_shape_number roster_shape_numbers[] = {
     SY_SHAPE_CONSTANT(SY_CLIENTS_MAX),
     SY_SHAPE_FIELD(sy_client, sy_client, number),
     SY_SHAPE_FIELD(sy_client, sy_client, moves),
@@ -553,8 +553,8 @@ static const sy_shape_number shape_numbers[] = {
     SY_SHAPE_FIELD(sy_move, sy_move, next),
 };
 
-static const sy_shape_variable shape_variables[] = {
+static const sy_shape_variable roster_shape_variables[] = {
     SY_SHAPE_VARIABLE(sy_clients, clients),
 };
 
-const sy_shape_part sy_roster_shape = SY_SHAPE_PART(shape_numbers, shape_variables);
+const sy_shape_part sy_roster_shape = SY_SHAPE_PART(roster_shape_numbers, roster_shape_variables);

@@ -278,7 +278,7 @@ const sy_part sy_store_part = {.hold = hold_store, .drop = drop_store};
 
 /* ---- for tools that read the process (base/shape.h) ---- */
 
-static const sy_shape_number shape_numbers[] = {
+static const sy_shape_number store_shape_numbers[] = {
     SY_SHAPE_FIELD(sy_magazine, sy_magazine, next),
     SY_SHAPE_FIELD(sy_magazine, sy_magazine, count),
     SY_SHAPE_FIELD(sy_magazine, sy_magazine, items),
@@ -291,8 +291,8 @@ static const sy_shape_number shape_numbers[] = {
     {"sy_magazine_segment.bytes", SEGMENT_BYTES, 0},
 };
 
-static const sy_shape_variable shape_variables[] = {
+static const sy_shape_variable store_shape_variables[] = {
     SY_SHAPE_VARIABLE(sy_magazine_segments, sy_magazine_segments),
 };
 
-const sy_shape_part sy_store_shape = SY_SHAPE_PART(shape_numbers, shape_variables);
+const sy_shape_part sy_store_shape = SY_SHAPE_PART(store_shape_numbers, store_shape_variables);

@@ -374,7 +374,7 @@ void sy_threads_orphan_others(void) {
 
 /* ---- for tools that read the process (base/shape.h) ---- */
 
-static const sy_shape_number shape_numbers[] = {
+static const sy_shape_number thread_shape_numbers[] = {
     SY_SHAPE_FIELD(sy_thread, sy_thread, slots),
     SY_SHAPE_FIELD(sy_thread, sy_thread, next),
     SY_SHAPE_FIELD(sy_thread, sy_thread, state),
@@ -394,8 +394,8 @@ static const sy_shape_number shape_numbers[] = {
     SY_SHAPE_CONSTANT(SY_THREAD_PARKED),
 };
 
-static const sy_shape_variable shape_variables[] = {
+static const sy_shape_variable thread_shape_variables[] = {
     SY_SHAPE_VARIABLE(sy_threads, all_records),
 };
 
-const sy_shape_part sy_thread_shape = SY_SHAPE_PART(shape_numbers, shape_variables);
+const sy_shape_part sy_thread_shape = SY_SHAPE_PART(thread_shape_numbers, thread_shape_variables);

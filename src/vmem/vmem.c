@@ -462,7 +462,7 @@ const sy_part sy_arenas_part = {
 
 /* ---- for tools that read the process (base/shape.h) ---- */
 
-static const sy_shape_number shape_numbers[] = {
+static const sy_shape_number vmem_shape_numbers[] = {
     SY_SHAPE_FIELD(sy_vmem, sy_vmem, name),
     SY_SHAPE_FIELD(sy_vmem, sy_vmem, next),
     SY_SHAPE_FIELD(sy_vmem, sy_vmem, first),
@@ -477,8 +477,8 @@ static const sy_shape_number shape_numbers[] = {
     SY_SHAPE_CONSTANT(SY_BUCKETS),
 };
 
-static const sy_shape_variable shape_variables[] = {
+static const sy_shape_variable vmem_shape_variables[] = {
     SY_SHAPE_VARIABLE(sy_arenas, arenas),
 };
 
-const sy_shape_part sy_vmem_shape = SY_SHAPE_PART(shape_numbers, shape_variables);
+const sy_shape_part sy_vmem_shape = SY_SHAPE_PART(vmem_shape_numbers, vmem_shape_variables);
