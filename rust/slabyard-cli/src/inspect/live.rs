@@ -48,39 +48,13 @@ pub fn open(pid: u32, shares: bool) -> Result<Image> {
         // They count neither as RSS nor as PSS.
         pages.retain(|range| !mapping.range.contains(&range.start));
     }
-    let others = elsewhere(&mappings, &pages, found.swapped);
-    Ok(Image::new(Box::new(memory), mappings, &pages).with(others))
+    // Pages in swap are read only if a structure of the library lies there.
+    Ok(Image::new(Box::new(memory), mappings, &pages).with(found.swapped))
 }
 
 /// Whether a mapping consists of pages that the administrator set apart (hugetlbfs).
 fn is_of_huge_files(name: &str) -> bool {
     name.starts_with("/anon_hugepage") || name.starts_with("/dev/hugepages/")
-}
-
-/// Pages that can be read though they are not in memory: those in swap, and those of files, as far
-/// as the program cannot write to them. A page is read only if a structure of the library lies there.
-fn elsewhere(
-    mappings: &[Mapping],
-    pages: &[Range<u64>],
-    swapped: Vec<Range<u64>>,
-) -> Vec<Range<u64>> {
-    let mut all = swapped;
-    let of_files = |one: &&Mapping| one.name.starts_with('/') && !one.writable;
-    for mapping in mappings.iter().filter(of_files) {
-        let mut at = mapping.range.start;
-        let first = pages.partition_point(|one| one.end <= at);
-        let within = pages[first..].iter();
-        for resident in within.take_while(|one| one.start < mapping.range.end) {
-            if at < resident.start {
-                all.push(at..resident.start);
-            }
-            at = resident.end;
-        }
-        if at < mapping.range.end {
-            all.push(at..mapping.range.end);
-        }
-    }
-    merged(all)
 }
 
 /// Pages of a process, in order of address.
@@ -242,6 +216,7 @@ fn scan(pagemap: &File, within: Range<u64>) -> Option<Pages> {
         start = arg.walk_end;
     }
     pages.resident = merged(pages.resident);
+    pages.swapped = merged(pages.swapped);
     Some(pages)
 }
 

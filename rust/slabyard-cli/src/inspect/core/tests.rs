@@ -47,7 +47,8 @@ fn a_core_has_an_account() {
 fn the_objects_of_a_cache_are_listed() {
     let look = look(&the_sample().core).unwrap();
     let (lines, count) = look.walk(CACHE, false, 10).unwrap();
-    assert_eq!(count, the_sample().live);
+    // Other tests of this process may have made a sample too, with a cache of this name.
+    assert!(count > 0 && count % the_sample().live == 0, "{count}");
     assert_eq!(lines.lines().count(), 10);
     let (address, bytes) = lines.lines().next().unwrap().split_once(' ').unwrap();
     assert_eq!(bytes, "40");
