@@ -177,8 +177,15 @@ impl Drop for Stage {
 #[test]
 fn a_process_is_accounted_for_to_the_page() {
     let stage = Stage::start();
-    let look = Look::at(stage.child.id(), Depth::Whole).unwrap();
-    let account = look.account();
+    // The system may take pages of files away between the account and its own sums.
+    let take = || {
+        let look = Look::at(stage.child.id(), Depth::Whole).unwrap();
+        let account = look.account();
+        (look, account)
+    };
+    let mut looks = (0..5).map(|_| take());
+    let exact = looks.find(|(_, account)| account.residual() == Some(0));
+    let (look, account) = exact.unwrap_or_else(take);
     assert_eq!(account.problems, Vec::<String>::new());
     assert_eq!(account.residual(), Some(0));
     // The system rounds each mapping's share to KiB.
