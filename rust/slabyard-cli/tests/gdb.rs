@@ -92,6 +92,12 @@ fn class_in(folder: &Path, pid: &str) -> String {
     live.unwrap()["name"].as_str().unwrap().to_string()
 }
 
+/// An account without the last column, which changes when other processes map the same files.
+fn without_shares(account: &str) -> Vec<&str> {
+    let lines = account.lines();
+    lines.filter_map(|line| line.split('%').next()).collect()
+}
+
 #[test]
 fn gdb_says_what_the_tool_says() {
     if !has_gdb() {
@@ -117,7 +123,7 @@ fn gdb_says_what_the_tool_says() {
         ],
     );
     assert!(in_gdb[0].contains("Memory of sleep"), "{}", in_gdb[0]);
-    assert_eq!(in_gdb[0], in_gdb[1]);
+    assert_eq!(without_shares(&in_gdb[0]), without_shares(&in_gdb[1]));
     assert!(in_gdb[2].starts_with("0x"), "{}", in_gdb[2]);
     assert_eq!(in_gdb[2], in_gdb[3]);
 
