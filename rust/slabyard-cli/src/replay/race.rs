@@ -375,7 +375,7 @@ impl<'a> Race<'a> {
         let mut sentences = Vec::new();
         if some < all {
             sentences.push(format!(
-                "Only the first {} of {} operations were replayed, because there were {within} s                  (--within).",
+                "Only the first {} of {} operations were replayed, because there were {within} s (--within).",
                 grouped(some),
                 grouped(all)
             ));
