@@ -105,11 +105,15 @@ void sy_map_set_owner(uintptr_t start, size_t bytes, void *owner) {
 /* ---- for tools that read the process (base/shape.h) ---- */
 
 static const sy_shape_number map_shape_numbers[] = {
-    SY_SHAPE_CONSTANT(SY_UNIT_SHIFT),          SY_SHAPE_CONSTANT(SY_CHUNK_SHIFT),
-    SY_SHAPE_CONSTANT(SY_LEAF_SHIFT),          SY_SHAPE_CONSTANT(SY_LEAVES),
-    SY_SHAPE_FIELD(sy_leaf, sy_leaf, classes), SY_SHAPE_FIELD(sy_leaf, sy_leaf, owners),
-    SY_SHAPE_TYPE(sy_leaf, sy_leaf),           SY_SHAPE_FIELD(sy_map, sy_map, window),
-    SY_SHAPE_FIELD(sy_map, sy_map, leaf_at),   SY_SHAPE_FIELD(sy_window, sy_window, start),
+    SY_SHAPE_CONSTANT(SY_UNIT_SHIFT),
+    SY_SHAPE_CONSTANT(SY_CHUNK_SHIFT),
+    SY_SHAPE_CONSTANT(SY_LEAF_SHIFT),
+    SY_SHAPE_CONSTANT(SY_LEAVES),
+    SY_SHAPE_FIELD(sy_leaf, sy_leaf, owners),
+    SY_SHAPE_TYPE(sy_leaf, sy_leaf),
+    SY_SHAPE_FIELD(sy_map, sy_map, window),
+    SY_SHAPE_FIELD(sy_map, sy_map, leaf_at),
+    SY_SHAPE_FIELD(sy_window, sy_window, start),
 };
 
 static const sy_shape_variable map_shape_variables[] = {

@@ -99,8 +99,6 @@ uint64_t sy_depot_items(sy_depot_shard *shard) {
 
 static const sy_shape_number depot_shape_numbers[] = {
     SY_SHAPE_FIELD(sy_depot_shard, sy_depot_shard, top),
-    SY_SHAPE_FIELD(sy_depot_shard, sy_depot_shard, hits),
-    SY_SHAPE_FIELD(sy_depot_shard, sy_depot_shard, misses),
     SY_SHAPE_TYPE(sy_depot_shard, sy_depot_shard),
     SY_SHAPE_CONSTANT(SY_DEPOT_TAG_SHIFT),
 };

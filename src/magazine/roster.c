@@ -545,10 +545,8 @@ const sy_part sy_threads_part = {.start = start_magazines,
 
 static const sy_shape_number roster_shape_numbers[] = {
     SY_SHAPE_CONSTANT(SY_CLIENTS_MAX),
-    SY_SHAPE_FIELD(sy_client, sy_client, number),
     SY_SHAPE_FIELD(sy_client, sy_client, moves),
     SY_SHAPE_FIELD(sy_client, sy_client, config.owner),
-    SY_SHAPE_FIELD(sy_client, sy_client, config.returns),
     SY_SHAPE_FIELD(sy_move, sy_move, chain),
     SY_SHAPE_FIELD(sy_move, sy_move, next),
 };

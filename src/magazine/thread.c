@@ -383,15 +383,11 @@ static const sy_shape_number thread_shape_numbers[] = {
     SY_SHAPE_TYPE(sy_thread, sy_thread),
     SY_SHAPE_FIELD(sy_slot, sy_slot, loaded),
     SY_SHAPE_FIELD(sy_slot, sy_slot, previous),
-    SY_SHAPE_FIELD(sy_slot, sy_slot, capacity),
-    SY_SHAPE_FIELD(sy_slot, sy_slot, exchanges),
     SY_SHAPE_FIELD(sy_slot, sy_slot, top),
     SY_SHAPE_FIELD(sy_slot, sy_slot, gone),
     SY_SHAPE_TYPE(sy_slot, sy_slot),
     {"sy_slots_bytes", SLOTS_BYTES, 0},
     SY_SHAPE_CONSTANT(SY_THREAD_FREE),
-    SY_SHAPE_CONSTANT(SY_THREAD_RUNNING),
-    SY_SHAPE_CONSTANT(SY_THREAD_PARKED),
 };
 
 static const sy_shape_variable thread_shape_variables[] = {

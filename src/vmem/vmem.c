@@ -463,7 +463,6 @@ const sy_part sy_arenas_part = {
 /* ---- for tools that read the process (base/shape.h) ---- */
 
 static const sy_shape_number vmem_shape_numbers[] = {
-    SY_SHAPE_FIELD(sy_vmem, sy_vmem, name),
     SY_SHAPE_FIELD(sy_vmem, sy_vmem, next),
     SY_SHAPE_FIELD(sy_vmem, sy_vmem, first),
     SY_SHAPE_FIELD(sy_vmem, sy_vmem, blocks),

@@ -92,7 +92,7 @@ static void each_name_is_whole_and_stands_once(void **state) {
             assert_non_null(row->address);
         }
     }
-    assert_true(numbers > 100 && variables > 15);
+    assert_true(numbers > 60 && variables > 15);
 }
 
 static void fields_have_their_places(void **state) {

@@ -169,7 +169,9 @@ pub struct Account {
     pub system_pss_bytes: Option<u64>,
     /// Address space for objects that holds no memory.
     pub address_space_bytes: u64,
+    /// One for each kind, name and size: separate heaps may have one name.
     pub caches: Vec<CacheRow>,
+    /// One for each thread, in order of number: it may use several copies of the library.
     pub threads: Vec<ThreadRow>,
     pub files: Vec<FileRow>,
     pub problems: Vec<String>,
@@ -182,10 +184,12 @@ pub struct Account {
 pub fn heaps(image: &Image) -> Result<Vec<Heap>> {
     let found = shape::find(image);
     if found.is_empty() {
-        bail!(
-            "no Slabyard in this process: it does not use the library, or its version is older than \
-             0.3.0"
-        );
+        bail!(match shape::is_foreign(image) {
+            true => "only programs with 64 bits, little-endian, can be looked into",
+            false =>
+                "no Slabyard in this process: it does not use the library, or its version is older \
+                 than 0.3.0",
+        });
     }
     let read = |one: &shape::Found| {
         heap::read(image, one)
@@ -195,7 +199,7 @@ pub fn heaps(image: &Image) -> Result<Vec<Heap>> {
 }
 
 impl Account {
-    /// `stacks`: addresses in the stacks of threads, if they are known.
+    /// `stacks`: an address in the stack of each thread, if all are known.
     pub fn take(pid: u32, image: &Image, heaps: &[Heap], stacks: Option<&[u64]>) -> Account {
         let mut sums = Sums {
             image,
@@ -204,12 +208,25 @@ impl Account {
             address_space: 0,
             problems: Vec::new(),
         };
-        let mut caches = Vec::new();
-        let mut threads = Vec::new();
+        let mut caches: BTreeMap<CacheKey, CacheRow> = BTreeMap::new();
+        let mut threads: BTreeMap<u32, ThreadRow> = BTreeMap::new();
         for heap in heaps {
-            let (mut of_caches, of_threads) = sums.add_heap(heap);
-            caches.append(&mut of_caches);
-            threads.extend(of_threads);
+            let (of_caches, of_threads) = sums.add_heap(heap);
+            for one in of_caches {
+                let sum = caches
+                    .entry(one.key())
+                    .or_insert_with(|| one.without_figures());
+                sum.add_row(&one);
+            }
+            for one in of_threads {
+                let sum = threads.entry(one.number).or_insert_with(|| ThreadRow {
+                    waiting_objects: 0,
+                    waiting_bytes: 0,
+                    ..one.clone()
+                });
+                sum.waiting_objects += one.waiting_objects;
+                sum.waiting_bytes += one.waiting_bytes;
+            }
             sums.problems.extend(heap.problems.iter().cloned());
         }
         let files = sums.add_rest(stacks);
@@ -224,8 +241,8 @@ impl Account {
             system_rss_bytes: None,
             system_pss_bytes: None,
             address_space_bytes: sums.address_space,
-            caches,
-            threads,
+            caches: caches.into_values().collect(),
+            threads: threads.into_values().collect(),
             files,
             problems: sums.problems,
             remarks: Vec::new(),
@@ -316,6 +333,9 @@ impl Sums<'_> {
                 }
             }
         });
+        for (row, cache) in rows.iter_mut().zip(&heap.caches) {
+            row.live_objects = row.live_objects.saturating_sub(cache.retired);
+        }
         for (what, weight) in parts {
             self.add(what, weight);
         }
@@ -416,7 +436,7 @@ fn row_of(cache: &heap::Cache) -> CacheRow {
         kind: match cache.kind {
             Kind::Program => "cache",
             Kind::Size => "malloc",
-            Kind::Heap => "heap",
+            Kind::Heap => OF_HEAP,
         }
         .to_string(),
         object_bytes: cache.size,
@@ -428,7 +448,40 @@ fn row_of(cache: &heap::Cache) -> CacheRow {
     }
 }
 
+/// The kind of the size classes of separate heaps.
+pub const OF_HEAP: &str = "heap";
+
+/// What identifies a cache, also in another account: its kind, its name, and the bytes of an object.
+pub type CacheKey = (String, String, u64);
+
 impl CacheRow {
+    pub fn key(&self) -> CacheKey {
+        (self.kind.clone(), self.name.clone(), self.object_bytes)
+    }
+
+    fn without_figures(&self) -> Self {
+        CacheRow {
+            name: self.name.clone(),
+            kind: self.kind.clone(),
+            object_bytes: self.object_bytes,
+            slot_bytes: self.slot_bytes,
+            ..CacheRow::default()
+        }
+    }
+
+    fn add_row(&mut self, other: &Self) {
+        self.live_objects += other.live_objects;
+        self.waiting_objects += other.waiting_objects;
+        self.live_bytes += other.live_bytes;
+        self.waiting_bytes += other.waiting_bytes;
+        self.free_bytes += other.free_bytes;
+        self.resident_bytes += other.resident_bytes;
+        self.held_bytes += other.held_bytes;
+        self.refills += other.refills;
+        self.flushes += other.flushes;
+        self.limits_hit += other.limits_hit;
+    }
+
     /// Whether it has memory, or has had objects.
     pub fn is_used(&self) -> bool {
         self.held_bytes > 0 || self.refills > 0 || self.limits_hit > 0
@@ -509,12 +562,16 @@ fn kind_of(mapping: &Mapping, before: Option<&Mapping>, stacks: Option<&[u64]>) 
     if is_shared(&mapping.name) || mapping.name == "[shared memory]" {
         return What::Shared;
     }
-    let guard = before.is_some_and(|one| {
+    // The guard of a stack is memory that cannot be written, below it.
+    let is_guard = |one: &Mapping| {
         one.range.end == mapping.range.start && one.name.is_empty() && !one.writable
-    });
-    let has_stack = |all: &[u64]| all.iter().any(|at| mapping.range.contains(at));
-    if guard && stacks.is_none_or(has_stack) {
-        return What::Stacks;
+    };
+    let is_stack = match stacks {
+        Some(all) => all.iter().any(|at| mapping.range.contains(at)),
+        None => before.is_some_and(is_guard),
+    };
+    match is_stack {
+        true => What::Stacks,
+        false => What::Anonymous,
     }
-    What::Anonymous
 }

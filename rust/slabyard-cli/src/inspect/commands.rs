@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 #[derive(Subcommand)]
 pub enum Ask {
-    /// Show where the memory of a process, or of a core file, is; the rows add up to its resident memory
+    /// Show where the memory of a process or of a core file is, in rows that add up to its RSS
     Account(AccountArgs),
     /// Show the caches and size classes of a process
     Caches(ListArgs),
@@ -19,7 +19,7 @@ pub enum Ask {
     Pins(PinsArgs),
     /// Say what lies at an address of a process
     Whatis(WhatisArgs),
-    /// Draw the heap of a running process: a page to zoom into (.html), or a picture (.svg)
+    /// Draw the heap of a process: a page to zoom into (.html), or a picture (.svg)
     Map(MapArgs),
     /// List the live objects of a cache: their addresses and sizes
     Walk(WalkArgs),
@@ -85,7 +85,7 @@ pub struct WhatisArgs {
 
 #[derive(Args)]
 pub struct MapArgs {
-    /// The process: its number, or its name if it is the only one
+    /// The process: its number, its name if it is the only one, or a core file
     #[arg(value_name = "PROCESS")]
     process: String,
     /// The file to write: FILE.html is a page that needs no network, FILE.svg an overview for

@@ -4,6 +4,7 @@
 //! The process runs on, so a list may change while it is read, and single objects may seem to be in
 //! two places. Lists that make no sense end early. What was given up is noted in `problems`.
 
+use super::fields::{CacheFields, MagazineFields, Ordinals, RunFields};
 use super::image::Image;
 use super::shape::{Field, Found, Names, Record};
 use anyhow::Result;
@@ -51,6 +52,8 @@ pub struct Cache {
     pub refills: u64,
     pub flushes: u64,
     pub limits_hit: u64,
+    /// Slots that are never used again, since their handles are used up. They are out of the slabs.
+    pub retired: u64,
     /// Its magazines hold ordinals, not addresses.
     pub has_handles: bool,
 }
@@ -69,6 +72,7 @@ impl Cache {
             refills: 0,
             flushes: 0,
             limits_hit: 0,
+            retired: 0,
             has_handles: false,
         }
     }
@@ -164,6 +168,24 @@ pub enum Own {
     Stacks,
     Guards,
     Library,
+}
+
+impl Heap {
+    /// The system's number of a thread; 0: it is not known.
+    pub fn number_of(&self, thread: u32) -> u32 {
+        let thread = self.threads.get(thread as usize);
+        thread.map_or(0, |one| one.number)
+    }
+
+    /// Where a free object waits, in words.
+    pub fn place_of(&self, holder: Holder) -> String {
+        match holder {
+            Holder::Thread(thread) => {
+                format!("in a magazine of thread {}", self.number_of(thread))
+            }
+            Holder::Depot => "in the depot".to_string(),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -334,6 +356,7 @@ impl Reader<'_> {
             refills: record.get(fields.refills),
             flushes: record.get(fields.flushes),
             limits_hit: record.get(fields.limits_hit),
+            retired: record.get(fields.retired),
             has_handles: record.get(fields.flags) & u64::from(slabyard_sys::SY_HANDLES) != 0,
         };
         let index = self.heap.caches.len();
@@ -929,213 +952,4 @@ impl Reader<'_> {
 fn words_of(bytes: &[u8]) -> Vec<u64> {
     let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
     bytes.chunks_exact(8).map(word).collect()
-}
-
-/// The fields of a cache that are read.
-struct CacheFields {
-    name: Field,
-    size: Field,
-    slot: Field,
-    zone: Field,
-    flags: Field,
-    class: Field,
-    quota: Field,
-    limits_hit: Field,
-    refills: Field,
-    flushes: Field,
-    /// The quota of the process.
-    process: u64,
-    /// The owner of mixed units, which is no cache.
-    mixed: u64,
-    end: u64,
-}
-
-impl CacheFields {
-    fn of(names: &Names) -> Result<Self> {
-        let layout = names.field("sy_cache.layout")?.offset;
-        let counts = names.field("sy_cache.counts")?;
-        let within = |outer: u32, name: &str| {
-            let inner = names.field(name)?;
-            Ok::<_, anyhow::Error>(Field {
-                offset: outer.saturating_add(inner.offset),
-                ..inner
-            })
-        };
-        Ok(CacheFields {
-            name: names.field("sy_cache.name")?,
-            size: names.field("sy_cache.size")?,
-            slot: within(layout, "sy_layout.slot")?,
-            zone: within(layout, "sy_layout.zone")?,
-            flags: names.field("sy_cache.flags")?,
-            class: names.field("sy_cache.class_number")?,
-            quota: names.field("sy_cache.quota")?,
-            limits_hit: names.field("sy_cache.limits_hit")?,
-            refills: within(counts.offset, "sy_cache_counts.refills")?,
-            flushes: within(counts.offset, "sy_cache_counts.flushes")?,
-            process: names.variable("sy_quota_process")?,
-            mixed: names.variable("sy_mixed")?,
-            end: u64::from(counts.offset) + u64::from(counts.bytes),
-        })
-    }
-}
-
-/// The fields of chunks and runs.
-struct RunFields {
-    first_unit: Field,
-    slabs: Field,
-    chunk_bytes: u64,
-    slab_bytes: u64,
-    unit_shift: u64,
-    first: Field,
-    owner: Field,
-    free: Field,
-    slots: Field,
-    watermark: Field,
-    pieces: Field,
-    bytes: Field,
-    next: Field,
-    start: Field,
-    bits: Field,
-    reserved: Field,
-    /// The owner of mixed units.
-    mixed: u64,
-    grain_shift: u64,
-    grains_bytes: u64,
-    begins: Field,
-    out: Field,
-}
-
-impl RunFields {
-    fn of(names: &Names) -> Result<Self> {
-        let slab_bytes = names.size("sy_slab")?.max(1);
-        Ok(RunFields {
-            first_unit: names.field("sy_chunk.first_unit")?,
-            slabs: names.field("sy_chunk.slabs")?,
-            chunk_bytes: names.size("sy_chunk")?,
-            slab_bytes,
-            unit_shift: names.constant("SY_UNIT_SHIFT")?.min(32),
-            first: names.field("sy_slab.first")?,
-            owner: names.field("sy_slab.owner")?,
-            free: names.field("sy_slab.free")?,
-            slots: names.field("sy_slab.slots")?,
-            watermark: names.field("sy_slab.watermark")?,
-            pieces: names.field("sy_slab.pieces")?,
-            bytes: names.field("sy_slab.bytes")?,
-            next: names.field("sy_slab.next")?,
-            start: names.field("sy_slab.start")?,
-            bits: names.field("sy_slab.bits")?,
-            reserved: names.field("sy_slab.large.reserved")?,
-            mixed: names.variable("sy_mixed")?,
-            grain_shift: names.constant("SY_GRAIN_SHIFT")?.min(16),
-            grains_bytes: names.size("sy_grains")?.max(1),
-            begins: names.field("sy_grains.begins")?,
-            out: names.field("sy_grains.out")?,
-        })
-    }
-}
-
-/// The fields of threads and magazines.
-struct MagazineFields {
-    thread_bytes: u64,
-    next_thread: Field,
-    slots: Field,
-    slots_end: Field,
-    state: Field,
-    number: Field,
-    free_state: u64,
-    slot_bytes: u64,
-    slots_bytes: u64,
-    loaded: Field,
-    previous: Field,
-    top: Field,
-    gone: Field,
-    magazine_bytes: u64,
-    next: Field,
-    count: Field,
-    items: Field,
-    items_max: u64,
-    segments: u64,
-    per_segment: u64,
-    shard_bytes: u64,
-    shard_top: Field,
-    number_mask: u64,
-    mixed_client: u64,
-}
-
-impl MagazineFields {
-    fn of(names: &Names) -> Result<Self> {
-        Ok(MagazineFields {
-            thread_bytes: names.size("sy_thread")?,
-            next_thread: names.field("sy_thread.next")?,
-            slots: names.field("sy_thread.slots")?,
-            slots_end: names.field("sy_thread.slots_end")?,
-            state: names.field("sy_thread.state")?,
-            number: names.field("sy_thread.number")?,
-            free_state: names.constant("SY_THREAD_FREE")?,
-            slot_bytes: names.size("sy_slot")?.max(1),
-            slots_bytes: names.constant("sy_slots_bytes")?,
-            loaded: names.field("sy_slot.loaded")?,
-            previous: names.field("sy_slot.previous")?,
-            top: names.field("sy_slot.top")?,
-            gone: names.field("sy_slot.gone")?,
-            magazine_bytes: names.size("sy_magazine")?,
-            next: names.field("sy_magazine.next")?,
-            count: names.field("sy_magazine.count")?,
-            items: names.field("sy_magazine.items")?,
-            items_max: names.constant("SY_MAGAZINE_ITEMS")?,
-            segments: names.variable("sy_magazine_segments")?,
-            per_segment: names.constant("SY_MAGAZINES_PER_SEGMENT")?.max(1),
-            shard_bytes: names.size("sy_depot_shard")?,
-            shard_top: names.field("sy_depot_shard.top")?,
-            number_mask: (1 << names.constant("SY_DEPOT_TAG_SHIFT")?.min(63)) - 1,
-            mixed_client: names.constant("SY_CLASS_MIXED")?,
-        })
-    }
-}
-
-/// The directory of ordinals, which the items of caches with handles are.
-struct Ordinals {
-    /// The address of the words of handles; 0: there is no directory.
-    words: u64,
-    /// For how many ordinals it has room, as a power of two.
-    shift: u64,
-    /// Each ordinal in use is below it.
-    limit: u64,
-    /// Ordinals that have a place together.
-    group: u64,
-}
-
-impl Ordinals {
-    fn read(image: &Image, names: &Names) -> Result<Self> {
-        let base = image.word(names.variable("sy_directory")?)?;
-        let shift = base % names.constant("sy_directory_shift_bits")?.max(1);
-        Ok(Ordinals {
-            words: base - shift,
-            shift: shift.min(40),
-            limit: image.word(names.variable("sy_directory_limit")?)?,
-            group: names.constant("sy_directory_group")?.max(1),
-        })
-    }
-
-    fn words_bytes(&self) -> u64 {
-        8 << self.shift
-    }
-
-    /// Words, places, highest generations and marks (src/cache/directory.c).
-    fn all_bytes(&self) -> u64 {
-        let count = 1 << self.shift;
-        self.words_bytes() + count / self.group * 12 + count / 512
-    }
-
-    /// The address of the slot that has an ordinal.
-    fn place(&self, image: &Image, ordinal: u64, slot: u64) -> Option<u64> {
-        if ordinal >= self.limit {
-            return None;
-        }
-        let places = self.words.checked_add(self.words_bytes())?;
-        let place = image
-            .word(places.checked_add(ordinal / self.group * 8)?)
-            .ok()?;
-        place.checked_add((ordinal % self.group).checked_mul(slot)?)
-    }
 }

@@ -41,7 +41,10 @@ pub fn open(pid: u32, shares: bool) -> Result<Image> {
     let memory = Memory(file("mem")?);
     let mappings = mappings_of(&maps);
     let pagemap = file("pagemap")?;
-    let found = scan(&pagemap, 0..ADDRESSES).or_else(|| walk(&pagemap, &mappings));
+    // The system lists a page of its own (vsyscall) behind all addresses of programs.
+    let ends = mappings.iter().map(|one| one.range.end);
+    let end = ends.filter(|&end| end < 1 << 63).max().unwrap_or(0);
+    let found = scan(&pagemap, 0..end).or_else(|| walk(&pagemap, &mappings));
     let found = found.context("the resident pages of the process cannot be listed")?;
     let mut pages = found.resident;
     for mapping in mappings.iter().filter(|one| is_of_huge_files(&one.name)) {
@@ -174,13 +177,6 @@ const PAGE_IS_PRESENT: u64 = 1 << 3;
 const PAGE_IS_SWAPPED: u64 = 1 << 4;
 const PAGE_IS_PFNZERO: u64 = 1 << 5;
 
-/// The end of the addresses of processes.
-const ADDRESSES: u64 = if cfg!(target_arch = "x86_64") {
-    (1 << 47) - 4096
-} else {
-    1 << 48
-};
-
 /// The pages within a range, by the system call for that. The system's page of zeros counts nowhere as
 /// memory. `None`: the system does not have the call.
 fn scan(pagemap: &File, within: Range<u64>) -> Option<Pages> {
@@ -191,7 +187,7 @@ fn scan(pagemap: &File, within: Range<u64>) -> Option<Pages> {
         let mut arg = ScanArg {
             size: size_of::<ScanArg>() as u64,
             start,
-            end: within.end.min(ADDRESSES),
+            end: within.end,
             vec: regions.as_mut_ptr() as u64,
             vec_len: regions.len() as u64,
             category_inverted: PAGE_IS_PFNZERO,
@@ -234,6 +230,11 @@ fn merged(mut pages: Vec<Range<u64>>) -> Vec<Range<u64>> {
     all
 }
 
+/// Memory of the system that it shows to each process, and counts for none.
+fn is_outside(mapping: &Mapping) -> bool {
+    mapping.name.starts_with("[vvar") || mapping.name == "[vsyscall]"
+}
+
 /// The same from the entries of single pages. The system's page of zeros cannot be told apart.
 fn walk(pagemap: &File, mappings: &[Mapping]) -> Option<Pages> {
     const PRESENT: u64 = 1 << 63;
@@ -242,7 +243,7 @@ fn walk(pagemap: &File, mappings: &[Mapping]) -> Option<Pages> {
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
     let mut pages = Pages::default();
     let mut entries = vec![0; 64 << 10];
-    for mapping in mappings.iter().filter(|one| !one.name.starts_with("[v")) {
+    for mapping in mappings.iter().filter(|one| !is_outside(one)) {
         let mut at = mapping.range.start;
         while at < mapping.range.end {
             let count = ((mapping.range.end - at) / page * 8).min(entries.len() as u64) as usize;

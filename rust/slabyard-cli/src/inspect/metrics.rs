@@ -1,11 +1,10 @@
 //! Accounts as OpenMetrics text, for Prometheus, and a small server for it to scrape.
 
-use super::account::Account;
+use super::account::{Account, CacheRow, OF_HEAP};
 use super::process;
 use super::{Depth, Look};
 use crate::ui;
 use anyhow::{anyhow, Context, Result};
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use tiny_http::{Header, Method, Response, Server};
 
@@ -102,46 +101,46 @@ fn of_process(account: &Account) -> String {
     )
 }
 
-/// A state of objects, and its part of the figures.
-type State = (&'static str, fn(&Sum) -> u64);
+/// Labels, and the value that belongs to them.
+type Row = (String, String);
 
-/// Figures of the caches with one name and size.
-#[derive(Default, Clone, Copy)]
-struct Sum {
-    live: u64,
-    waiting: u64,
-    live_bytes: u64,
-    waiting_bytes: u64,
-    free_bytes: u64,
-    refills: u64,
-    flushes: u64,
-    refused: u64,
+/// A state of objects, and its figure.
+type State<'a> = (&'a str, fn(&CacheRow) -> u64);
+
+/// A row for each cache that is used, and for each state in which it has objects.
+fn of_caches<const N: usize>(accounts: &[Account], states: [State; N]) -> Vec<Row> {
+    let caches = accounts.iter().flat_map(|account| {
+        let used = account.caches.iter().filter(|cache| cache.is_used());
+        used.map(move |cache| (labels_of(account, cache), cache))
+    });
+    let rows = caches.flat_map(|(labels, cache)| {
+        states.map(|(state, value)| {
+            let labels = format!("{labels},{}", label("state", state));
+            (labels, value(cache).to_string())
+        })
+    });
+    rows.collect()
 }
 
-/// By process, name and size: separate heaps may have the same name.
-fn caches(accounts: &[Account]) -> BTreeMap<String, Sum> {
-    let mut all: BTreeMap<String, Sum> = BTreeMap::new();
-    for account in accounts {
-        for cache in account.caches.iter().filter(|cache| cache.is_used()) {
-            let labels = format!(
-                "{},{},{},{}",
-                of_process(account),
-                label("cache", &cache.name),
-                label("kind", &cache.kind),
-                label("object_bytes", &cache.object_bytes.to_string())
-            );
-            let sum = all.entry(labels).or_default();
-            sum.live += cache.live_objects;
-            sum.waiting += cache.waiting_objects;
-            sum.live_bytes += cache.live_bytes;
-            sum.waiting_bytes += cache.waiting_bytes;
-            sum.free_bytes += cache.free_bytes;
-            sum.refills += cache.refills;
-            sum.flushes += cache.flushes;
-            sum.refused += cache.limits_hit;
-        }
-    }
-    all
+/// A row for each cache that stays: separate heaps come and go, and the sum of those with one name
+/// would fall, as no counter does.
+fn counts(accounts: &[Account], value: fn(&CacheRow) -> u64) -> Vec<Row> {
+    let rows = accounts.iter().flat_map(|account| {
+        let used = account.caches.iter().filter(|cache| cache.is_used());
+        let lasting = used.filter(|cache| cache.kind != OF_HEAP);
+        lasting.map(move |cache| (labels_of(account, cache), value(cache).to_string()))
+    });
+    rows.collect()
+}
+
+fn labels_of(account: &Account, cache: &CacheRow) -> String {
+    format!(
+        "{},{},{},{}",
+        of_process(account),
+        label("cache", &cache.name),
+        label("kind", &cache.kind),
+        label("object_bytes", &cache.object_bytes.to_string())
+    )
 }
 
 /// All accounts as one text.
@@ -167,62 +166,38 @@ pub fn open_metrics(accounts: &[Account]) -> String {
         .iter()
         .map(|one| (of_process(one), one.address_space_bytes.to_string()));
     text.family(&SPACE, spaces);
-    let caches = caches(accounts);
-    let by_state = |states: [State; 3]| {
-        let rows = caches.iter().flat_map(move |(labels, sum)| {
-            states.map(|(state, value)| {
-                (
-                    format!("{labels},{}", label("state", state)),
-                    value(sum).to_string(),
-                )
-            })
-        });
-        rows.collect::<Vec<_>>()
-    };
-    let objects = by_state([
-        ("live", |sum| sum.live),
-        ("waiting", |sum| sum.waiting),
-        ("", |_| 0),
-    ]);
-    let objects = objects
-        .into_iter()
-        .filter(|(labels, _)| !labels.ends_with("state=\"\""));
+    let objects = of_caches(
+        accounts,
+        [
+            ("live", |cache| cache.live_objects),
+            ("waiting", |cache| cache.waiting_objects),
+        ],
+    );
     text.family(&OBJECTS, objects);
-    let bytes = by_state([
-        ("live", |sum| sum.live_bytes),
-        ("waiting", |sum| sum.waiting_bytes),
-        ("free", |sum| sum.free_bytes),
-    ]);
+    let bytes = of_caches(
+        accounts,
+        [
+            ("live", |cache| cache.live_bytes),
+            ("waiting", |cache| cache.waiting_bytes),
+            ("free", |cache| cache.free_bytes),
+        ],
+    );
     text.family(&CACHE, bytes);
-    // Separate heaps come and go, and may have the same name: their sums would fall.
-    let counts = |value: fn(&Sum) -> u64| {
-        let lasting = caches
-            .iter()
-            .filter(|(labels, _)| !labels.contains("kind=\"heap\""));
-        let rows = lasting.map(move |(labels, sum)| (labels.clone(), value(sum).to_string()));
-        rows.collect::<Vec<_>>()
-    };
-    text.family(&REFILLS, counts(|sum| sum.refills));
-    text.family(&FLUSHES, counts(|sum| sum.flushes));
-    text.family(&REFUSED, counts(|sum| sum.refused));
-    // With two copies of the library in a process, a thread has magazines of both.
-    let mut threads: BTreeMap<String, u64> = BTreeMap::new();
-    for account in accounts {
-        for thread in &account.threads {
+    text.family(&REFILLS, counts(accounts, |cache| cache.refills));
+    text.family(&FLUSHES, counts(accounts, |cache| cache.flushes));
+    text.family(&REFUSED, counts(accounts, |cache| cache.limits_hit));
+    let threads = accounts.iter().flat_map(|account| {
+        account.threads.iter().map(move |thread| {
             let labels = format!(
                 "{},{},{}",
                 of_process(account),
                 label("thread", &thread.number.to_string()),
                 label("name", &thread.name)
             );
-            *threads.entry(labels).or_default() += thread.waiting_bytes;
-        }
-    }
-    let threads = threads.into_iter();
-    text.family(
-        &THREAD,
-        threads.map(|(labels, bytes)| (labels, bytes.to_string())),
-    );
+            (labels, thread.waiting_bytes.to_string())
+        })
+    });
+    text.family(&THREAD, threads);
     text.0 + "# EOF\n"
 }
 
@@ -249,12 +224,14 @@ pub fn serve(address: &str, names: &[String]) -> Result<()> {
 }
 
 fn scrape(names: &[String]) -> String {
-    let account = |name: &String| match process(name).and_then(|pid| Look::at(pid, Depth::Whole)) {
-        Ok(look) => Some(look.account()),
-        Err(error) => {
-            ui::warn(&format!("{name}: {error:#}"));
-            None
+    let mut accounts: Vec<Account> = Vec::new();
+    for name in names {
+        match process(name).and_then(|pid| Look::at(pid, Depth::Whole)) {
+            // A process may have been named twice, by its name and by its number.
+            Ok(look) if accounts.iter().any(|one| one.pid == look.pid) => {}
+            Ok(look) => accounts.push(look.account()),
+            Err(error) => ui::warn(&format!("{name}: {error:#}")),
         }
-    };
-    open_metrics(&names.iter().filter_map(account).collect::<Vec<_>>())
+    }
+    open_metrics(&accounts)
 }

@@ -1,8 +1,7 @@
 //! Looks into a process that uses Slabyard, from outside: where its memory is, and what keeps it.
 //!
 //! The process need not help, and is not stopped. [`live`] opens a process as an [`image`], and
-//! [`core`] a core file;
-//! [`shape`] finds the library in it; [`heap`] reads what the library has; [`segments`] divides the
+//! [`core`] a core file; [`shape`] finds the library in it; [`heap`] reads what the library has; [`segments`] divides the
 //! memory for objects; [`account`] counts each resident page once; [`pins`] says what keeps free
 //! memory from going back; [`walk`] lists the objects of a cache; [`text`], [`map`], [`metrics`] and
 //! [`snapshot`] show and keep it. [`top`] shows it live, and [`watch`] keeps it from time to time;
@@ -11,6 +10,7 @@
 mod account;
 pub mod commands;
 pub mod core;
+mod fields;
 mod follow;
 mod heap;
 mod image;
@@ -34,6 +34,7 @@ use heap::Heap;
 use image::Image;
 #[cfg(any(test, feature = "fuzz"))]
 pub use snapshot::Snapshot;
+use std::collections::HashMap;
 use std::fs;
 #[cfg(any(test, feature = "fuzz"))]
 use std::ops::Range;
@@ -95,10 +96,12 @@ impl Look {
             return self.account_of_core(core);
         }
         let whole = self.depth == Depth::Whole;
-        let stacks = whole.then(|| stack_pointers(self.pid));
+        let stacks = whole.then(|| stack_pointers(self.pid)).flatten();
         let mut account = Account::take(self.pid, &self.image, &self.heaps, stacks.as_deref());
-        account.program = program(self.pid);
+        account.program = self.program();
+        let numbers = outer_numbers(self.pid);
         for thread in &mut account.threads {
+            thread.number = *numbers.get(&thread.number).unwrap_or(&thread.number);
             name_thread(self.pid, thread);
         }
         if whole {
@@ -113,7 +116,7 @@ impl Look {
 
     fn account_of_core(&self, core: &core::About) -> Account {
         let mut account = Account::take(self.pid, &self.image, &self.heaps, Some(&core.stacks));
-        account.program = core.program.clone();
+        account.program = self.program();
         account.remarks = core.remarks.clone();
         // A core has no names of threads, but the first thread has the program's.
         let first = account
@@ -124,6 +127,15 @@ impl Look {
             thread.name = core.program.clone();
         }
         account
+    }
+
+    /// The program's name.
+    fn program(&self) -> String {
+        if let Some(core) = &self.core {
+            return core.program.clone();
+        }
+        let name = fs::read_to_string(format!("/proc/{}/comm", self.pid)).unwrap_or_default();
+        name.trim_end().replace(char::is_control, "?")
     }
 
     /// The address space for objects.
@@ -215,9 +227,25 @@ pub fn process(name: &str) -> Result<u32> {
     }
 }
 
-fn program(pid: u32) -> String {
-    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    name.trim_end().replace(char::is_control, "?")
+/// The numbers that the threads of a container have here, by the numbers that they have there. Empty:
+/// the process is in no container.
+fn outer_numbers(pid: u32) -> HashMap<u32, u32> {
+    let number_inside = |file: std::path::PathBuf| {
+        let text = fs::read_to_string(file).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+        let numbers = line.split_whitespace().skip(1);
+        numbers.last()?.parse::<u32>().ok()
+    };
+    let folder = Path::new("/proc").join(pid.to_string());
+    if number_inside(folder.join("status")).is_none() {
+        return HashMap::new();
+    }
+    let tasks = fs::read_dir(folder.join("task")).into_iter().flatten();
+    let both = |task: fs::DirEntry| {
+        let number = task.file_name().to_str()?.parse().ok()?;
+        Some((number_inside(task.path().join("status"))?, number))
+    };
+    tasks.filter_map(Result::ok).filter_map(both).collect()
 }
 
 fn name_thread(pid: u32, thread: &mut ThreadRow) {
@@ -232,15 +260,14 @@ fn name_thread(pid: u32, thread: &mut ThreadRow) {
     thread.state = after.chars().next().unwrap_or('?');
 }
 
-/// Where the stacks of the threads are that wait in a system call.
-fn stack_pointers(pid: u32) -> Vec<u64> {
-    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
-        return Vec::new();
-    };
+/// An address in the stack of each thread. `None`: the system does not tell them all, because it tells
+/// them only of threads that wait.
+fn stack_pointers(pid: u32) -> Option<Vec<u64>> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     let pointer = |task: fs::DirEntry| {
         let text = fs::read_to_string(task.path().join("syscall")).ok()?;
         let word = text.split_whitespace().rev().nth(1)?;
         u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()
     };
-    tasks.filter_map(Result::ok).filter_map(pointer).collect()
+    tasks.filter_map(Result::ok).map(pointer).collect()
 }

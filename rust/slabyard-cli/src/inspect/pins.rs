@@ -208,14 +208,7 @@ fn in_words(heap: &Heap, segment: &Segment, address: u64) -> String {
             "a live large object, {} bytes, at {:#x}",
             segment.slot, segment.range.start
         ),
-        State::Waiting(Holder::Thread(thread)) => {
-            let number = heap
-                .threads
-                .get(thread as usize)
-                .map_or(0, |one| one.number);
-            format!("a free object {place}, in a magazine of thread {number}")
-        }
-        State::Waiting(Holder::Depot) => format!("a free object {place}, in the depot"),
+        State::Waiting(holder) => format!("a free object {place}, {}", heap.place_of(holder)),
         State::Free if segment.count == 0 => "a hole between objects, free for any size".into(),
         State::Free => format!("a free object {place}, in its slab"),
         State::NeverUsed => format!("a slot {place}, that was never used"),

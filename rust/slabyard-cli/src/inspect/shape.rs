@@ -47,6 +47,14 @@ pub fn find(image: &Image) -> Vec<Found> {
     all
 }
 
+/// Whether the program is for processors that this tool does not know: with 32 bits, or big-endian.
+pub fn is_foreign(image: &Image) -> bool {
+    let ident = |mapping: &Mapping| image.bytes(mapping.range.start, 6).ok();
+    let programs = starts(&image.mappings).filter_map(ident);
+    let is_other = |ident: Vec<u8>| ident.starts_with(b"\x7fELF") && ident[4..] != [2, 1];
+    programs.into_iter().any(is_other)
+}
+
 /// The mappings that an executable file or a shared library may begin with.
 pub fn starts(mappings: &[Mapping]) -> impl Iterator<Item = &Mapping> {
     let starts = mappings.iter().enumerate().filter(|(at, one)| {

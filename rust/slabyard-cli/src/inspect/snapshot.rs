@@ -1,6 +1,6 @@
 //! Accounts in files, and what has changed between two of them.
 
-use super::account::{Account, What};
+use super::account::{Account, CacheKey, What};
 use anyhow::{bail, Context, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// The version of the file. Fields that are added do not change it.
+/// The version of the file. Fields that are added do not change it; a new kind of memory does.
 const VERSION: u32 = 1;
 
 /// The largest snapshot that is read.
@@ -158,18 +158,12 @@ pub fn changes(before: &Snapshot, after: &Snapshot) -> Changes {
     }
 }
 
-/// Live objects by the name of their cache and their size.
-type Live = HashMap<(String, u64), (u64, u64)>;
-
-fn live(account: &Account) -> Live {
-    let mut all = Live::new();
-    for cache in &account.caches {
-        let key = (cache.name.clone(), cache.object_bytes);
-        let sum = all.entry(key).or_default();
-        sum.0 += cache.live_objects;
-        sum.1 += cache.live_bytes;
-    }
-    all
+/// Live objects of each cache, and their bytes.
+fn live(account: &Account) -> HashMap<CacheKey, (u64, u64)> {
+    let caches = account.caches.iter();
+    caches
+        .map(|cache| (cache.key(), (cache.live_objects, cache.live_bytes)))
+        .collect()
 }
 
 fn of_caches(old: &Account, new: &Account) -> Vec<Change> {
@@ -183,7 +177,7 @@ fn of_caches(old: &Account, new: &Account) -> Vec<Change> {
                 new.get(key).copied().unwrap_or_default(),
             );
             Change {
-                name: key.0.clone(),
+                name: key.1.clone(),
                 before: before.1,
                 after: after.1,
                 objects: after.0 as i64 - before.0 as i64,

@@ -1,6 +1,7 @@
 //! The account of a process against what the library in it says of itself, and against the system.
 
-use super::account::{Account, What};
+use super::account::{Account, CacheRow, ThreadRow, What};
+use super::heap::{Cache, Heap, Kind, Thread};
 use super::image::{Image, Mapping, Resident, Source, Weight};
 use super::{metrics, snapshot::Snapshot, Depth, Look};
 use slabyard_sys::*;
@@ -278,6 +279,25 @@ fn every_free_byte_has_a_keeper(look: &Look, account: &Account) {
         .all(|page| page.object_count > 0 && page.free_bytes > 0));
 }
 
+/// Two copies of the library in a process, each with a heap of the same name, used by one thread.
+#[test]
+fn caches_and_threads_have_one_row_each() {
+    let image = Image::new(Box::new(Nothing), vec![mapping(0x1000, 0x4000, 1.0)], &[]);
+    let copy = || Heap {
+        caches: vec![Cache {
+            refills: 5,
+            ..Cache::of("tenant-16", Kind::Heap, 16)
+        }],
+        threads: vec![Thread { number: 9 }],
+        ..Heap::default()
+    };
+    let account = Account::take(7, &image, &[copy(), copy()], None);
+    let refills: Vec<_> = account.caches.iter().map(|one| one.refills).collect();
+    assert_eq!(refills, [10]);
+    let numbers: Vec<_> = account.threads.iter().map(|one| one.number).collect();
+    assert_eq!(numbers, [9]);
+}
+
 #[test]
 fn metrics_have_a_type_a_unit_and_an_end() {
     let mut account: Account = serde_json::from_str(EMPTY).unwrap();
@@ -288,7 +308,40 @@ fn metrics_have_a_type_a_unit_and_an_end() {
     };
     account.resident.insert(What::Live, weight);
     account.resident.insert(What::FreeUnits, weight);
+    let cache = |kind: &str, live_objects, held_bytes| CacheRow {
+        name: "c".into(),
+        kind: kind.into(),
+        object_bytes: 16,
+        live_objects,
+        waiting_objects: 2,
+        live_bytes: 160,
+        held_bytes,
+        refills: 3,
+        ..CacheRow::default()
+    };
+    account.caches = vec![cache("malloc", 10, 65536), cache("heap", 20, 65536)];
+    account.caches.push(CacheRow {
+        refills: 0,
+        ..cache("cache", 0, 0) // it was never used
+    });
+    account.threads = vec![ThreadRow {
+        number: 9,
+        name: "t".into(),
+        state: 'S',
+        waiting_objects: 2,
+        waiting_bytes: 32,
+    }];
     assert_eq!(metrics::open_metrics(&[account]), METRICS);
+    // Each metric stands once with its labels.
+    let mut names: Vec<_> = METRICS
+        .lines()
+        .filter_map(|line| line.rsplit_once(' '))
+        .collect();
+    names.retain(|(name, _)| !name.starts_with('#'));
+    let all = names.len();
+    names.sort_unstable();
+    names.dedup_by_key(|(name, _)| *name);
+    assert_eq!(names.len(), all);
 }
 
 const EMPTY: &str = r#"{"pid": 7, "program": "", "libraries": [], "resident": {}, "rss_bytes": 0,
@@ -313,6 +366,34 @@ slabyard_residual_bytes{pid="7",program="a \"b\"\\"} 4096
 # UNIT slabyard_address_space_bytes bytes
 # HELP slabyard_address_space_bytes Address space for objects that holds no memory.
 slabyard_address_space_bytes{pid="7",program="a \"b\"\\"} 9
+# TYPE slabyard_cache_objects gauge
+# HELP slabyard_cache_objects Objects of a cache or size class.
+slabyard_cache_objects{pid="7",program="a \"b\"\\",cache="c",kind="malloc",object_bytes="16",state="live"} 10
+slabyard_cache_objects{pid="7",program="a \"b\"\\",cache="c",kind="malloc",object_bytes="16",state="waiting"} 2
+slabyard_cache_objects{pid="7",program="a \"b\"\\",cache="c",kind="heap",object_bytes="16",state="live"} 20
+slabyard_cache_objects{pid="7",program="a \"b\"\\",cache="c",kind="heap",object_bytes="16",state="waiting"} 2
+# TYPE slabyard_cache_resident_bytes gauge
+# UNIT slabyard_cache_resident_bytes bytes
+# HELP slabyard_cache_resident_bytes Resident memory of the slabs of a cache or size class.
+slabyard_cache_resident_bytes{pid="7",program="a \"b\"\\",cache="c",kind="malloc",object_bytes="16",state="live"} 160
+slabyard_cache_resident_bytes{pid="7",program="a \"b\"\\",cache="c",kind="malloc",object_bytes="16",state="waiting"} 0
+slabyard_cache_resident_bytes{pid="7",program="a \"b\"\\",cache="c",kind="malloc",object_bytes="16",state="free"} 0
+slabyard_cache_resident_bytes{pid="7",program="a \"b\"\\",cache="c",kind="heap",object_bytes="16",state="live"} 160
+slabyard_cache_resident_bytes{pid="7",program="a \"b\"\\",cache="c",kind="heap",object_bytes="16",state="waiting"} 0
+slabyard_cache_resident_bytes{pid="7",program="a \"b\"\\",cache="c",kind="heap",object_bytes="16",state="free"} 0
+# TYPE slabyard_cache_refills counter
+# HELP slabyard_cache_refills Magazines that were filled from slabs.
+slabyard_cache_refills_total{pid="7",program="a \"b\"\\",cache="c",kind="malloc",object_bytes="16"} 3
+# TYPE slabyard_cache_flushes counter
+# HELP slabyard_cache_flushes Magazines that were emptied into slabs.
+slabyard_cache_flushes_total{pid="7",program="a \"b\"\\",cache="c",kind="malloc",object_bytes="16"} 0
+# TYPE slabyard_cache_limits_hit counter
+# HELP slabyard_cache_limits_hit Allocations that were refused because of a limit.
+slabyard_cache_limits_hit_total{pid="7",program="a \"b\"\\",cache="c",kind="malloc",object_bytes="16"} 0
+# TYPE slabyard_thread_waiting_bytes gauge
+# UNIT slabyard_thread_waiting_bytes bytes
+# HELP slabyard_thread_waiting_bytes Resident memory of free objects in the magazines of a thread.
+slabyard_thread_waiting_bytes{pid="7",program="a \"b\"\\",thread="9",name="t"} 32
 # EOF
 "#;
 

@@ -228,11 +228,7 @@ fn who(pin: Pin, heap: &Heap) -> String {
         Pin::Objects(Some(cache)) => format!("live objects of {}", heap.caches[cache].name),
         Pin::Objects(None) => "live large objects, and others".into(),
         Pin::Magazine(Holder::Thread(thread)) => {
-            let number = heap
-                .threads
-                .get(thread as usize)
-                .map_or(0, |one| one.number);
-            format!("magazines of thread {number}")
+            format!("magazines of thread {}", heap.number_of(thread))
         }
         Pin::Magazine(Holder::Depot) => "magazines in the depot".into(),
         Pin::Nothing => "nothing: it goes back by age or with sy_trim".into(),

@@ -1,6 +1,6 @@
 //! Lists the objects of a cache.
 
-use super::heap::{Heap, Holder};
+use super::heap::Heap;
 use super::image::Image;
 use super::segments::{self, State};
 
@@ -68,14 +68,7 @@ impl Object {
     /// A line about it.
     pub fn line(self, heap: &Heap) -> String {
         let place = match self.state {
-            State::Waiting(Holder::Thread(thread)) => {
-                let number = heap
-                    .threads
-                    .get(thread as usize)
-                    .map_or(0, |one| one.number);
-                format!(" in a magazine of thread {number}")
-            }
-            State::Waiting(Holder::Depot) => " in the depot".to_string(),
+            State::Waiting(holder) => format!(" {}", heap.place_of(holder)),
             State::Free => " in its slab".to_string(),
             _ => String::new(),
         };

@@ -39,7 +39,7 @@ impl Format {
 pub fn draw(look: &Look, format: Format) -> String {
     let mut picture = collect::collect(&look.image, &look.heaps, super::page_bytes());
     picture.pid = look.pid;
-    picture.program = super::program(look.pid);
+    picture.program = look.program();
     match format {
         Format::Html => page::render(&picture),
         Format::Svg => svg::render(&picture),

@@ -41,6 +41,7 @@ fn cache(name: &str, kind: Kind, size: u64, slot: u64) -> Cache {
         refills: 0,
         flushes: 0,
         limits_hit: 0,
+        retired: 0,
         has_handles: false,
     }
 }

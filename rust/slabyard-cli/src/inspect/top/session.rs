@@ -1,10 +1,10 @@
 //! What has been seen of one process: its last account, and the figures before, for rates and trends.
 
-use super::super::account::{Account, CacheRow, ThreadRow, What};
+use super::super::account::{Account, CacheRow, What};
 use super::super::image::Weight;
 use super::super::text;
 use super::table::{column, Column, Row, Shape, Table, Tone, Value};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
 
 /// No terminal shows more figures of a trend.
@@ -107,10 +107,9 @@ impl Session {
         let memory = memory_rows(&account);
         let memory = memory.into_iter().map(|(name, weight, ..)| (name, weight));
         self.memory.add(self.looks, seconds, memory);
-        let caches = sums(&account).into_iter();
-        let caches = caches.map(|(key, sum)| (name_of(&key), sum.live_objects));
+        let caches = caches_of(&account).map(|one| (name_of(one), one.live_objects));
         self.caches.add(self.looks, seconds, caches);
-        let threads = threads_of(&account).into_values();
+        let threads = account.threads.iter();
         let threads = threads.map(|one| (one.number.to_string(), one.waiting_bytes));
         self.threads.add(self.looks, seconds, threads);
         self.last = Some(at);
@@ -144,21 +143,20 @@ impl Session {
     }
 
     pub fn caches(&self) -> Table {
-        let sums = self.account.as_ref().map_or(BTreeMap::new(), sums);
-        let row = |(key, sum): (CacheKey, CacheRow)| {
-            let trail = &self.caches.0[&name_of(&key)];
-            let used = sum.live_bytes as f64 / sum.resident_bytes.max(1) as f64;
+        let row = |one: &CacheRow| {
+            let trail = &self.caches.0[&name_of(one)];
+            let used = one.live_bytes as f64 / one.resident_bytes.max(1) as f64;
             Row {
                 values: vec![
-                    Value::Words(sum.name),
-                    Value::Words(sum.kind),
-                    Value::Bytes(sum.object_bytes),
-                    Value::Count(sum.live_objects),
+                    Value::Words(one.name.clone()),
+                    Value::Words(one.kind.clone()),
+                    Value::Bytes(one.object_bytes),
+                    Value::Count(one.live_objects),
                     Value::Rate(trail.rate),
-                    Value::Count(sum.waiting_objects),
-                    Value::Bytes(sum.resident_bytes.saturating_sub(sum.live_bytes)),
+                    Value::Count(one.waiting_objects),
+                    Value::Bytes(one.resident_bytes.saturating_sub(one.live_bytes)),
                     Value::Share(used),
-                    Value::Bytes(sum.resident_bytes),
+                    Value::Bytes(one.resident_bytes),
                     trail.trend(),
                 ],
                 ..Row::default()
@@ -166,15 +164,15 @@ impl Session {
         };
         Table {
             columns: CACHES,
-            rows: sums.into_iter().map(row).collect(),
+            rows: self.account.iter().flat_map(caches_of).map(row).collect(),
         }
     }
 
     pub fn threads(&self) -> Table {
-        let threads = self.account.iter().flat_map(threads_of);
-        let rows = threads.map(|(_, one)| Row {
+        let threads = self.account.iter().flat_map(|account| &account.threads);
+        let rows = threads.map(|one| Row {
             values: vec![
-                Value::Words(one.name),
+                Value::Words(one.name.clone()),
                 Value::Number(one.number.into()),
                 Value::Words(text::state(one.state).to_string()),
                 Value::Count(one.waiting_objects),
@@ -218,43 +216,11 @@ fn tone_of(what: What) -> Tone {
     }
 }
 
-/// Kind, name and bytes of an object.
-type CacheKey = (String, String, u64);
-
-fn name_of((kind, name, bytes): &CacheKey) -> String {
-    format!("{kind} {name} {bytes}")
+fn name_of(cache: &CacheRow) -> String {
+    format!("{} {} {}", cache.kind, cache.name, cache.object_bytes)
 }
 
-/// The caches that hold memory. Those of separate heaps with one name and size are one row.
-fn sums(account: &Account) -> BTreeMap<CacheKey, CacheRow> {
-    let mut all: BTreeMap<CacheKey, CacheRow> = BTreeMap::new();
-    for one in account.caches.iter().filter(|one| one.held_bytes > 0) {
-        let key = (one.kind.clone(), one.name.clone(), one.object_bytes);
-        let sum = all.entry(key).or_insert_with(|| CacheRow {
-            name: one.name.clone(),
-            kind: one.kind.clone(),
-            object_bytes: one.object_bytes,
-            ..CacheRow::default()
-        });
-        sum.live_objects += one.live_objects;
-        sum.waiting_objects += one.waiting_objects;
-        sum.live_bytes += one.live_bytes;
-        sum.resident_bytes += one.resident_bytes;
-    }
-    all
-}
-
-/// The threads by their number. One that uses two copies of the library is one row.
-fn threads_of(account: &Account) -> BTreeMap<u32, ThreadRow> {
-    let mut all: BTreeMap<u32, ThreadRow> = BTreeMap::new();
-    for one in &account.threads {
-        let sum = all.entry(one.number).or_insert_with(|| ThreadRow {
-            waiting_objects: 0,
-            waiting_bytes: 0,
-            ..one.clone()
-        });
-        sum.waiting_objects += one.waiting_objects;
-        sum.waiting_bytes += one.waiting_bytes;
-    }
-    all
+/// The caches that hold memory.
+fn caches_of(account: &Account) -> impl Iterator<Item = &CacheRow> {
+    account.caches.iter().filter(|one| one.held_bytes > 0)
 }
