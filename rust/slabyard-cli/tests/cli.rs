@@ -141,9 +141,7 @@ fn sparse(arguments: &[&str]) -> (String, serde_json::Value) {
 fn replayed(folder: &TempDir, more: &[&str]) -> (serde_json::Value, String, String) {
     let words = "replay p.syrec -a glibc -a slabyard -f --json p.json";
     let output = done(folder.path(), words.split(' ').chain(more.iter().copied()));
-    // A sentence may be in several lines, which are indented in lists.
-    let text = stdout(&output);
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = unbroken(&stdout(&output));
     (json(folder.path(), "p.json"), text, stderr(&output))
 }
 

@@ -10,11 +10,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// The text in one line, with single blanks between its words.
-fn unbroken(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 fn which() -> (TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let program = program(&folder, "which", &["-rdynamic"]);

@@ -157,14 +157,18 @@ fn map_file(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Reads what the user names: a number is a process, a path or an existing file is a core.
+/// Reads what the user names: a path is a core, a number is a process, and a name is that of a process,
+/// or else of a core in this folder.
 fn look(name: &str, depth: Depth) -> Result<Look> {
     let path = Path::new(name);
-    let is_number = name.parse::<u32>().is_ok();
-    if name.contains('/') || (!is_number && path.is_file()) {
+    if name.contains('/') {
         return Look::of_core(path);
     }
-    Look::at(process(name)?, depth)
+    match process(name) {
+        Ok(pid) => Look::at(pid, depth),
+        Err(_) if path.is_file() => Look::of_core(path),
+        Err(error) => Err(error),
+    }
 }
 
 /// Does what was asked; returns the exit status.

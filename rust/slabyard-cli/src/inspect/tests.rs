@@ -89,6 +89,11 @@ fn stage() {
     let epochs = cache("epochs", 96, SY_EPOCHS);
     let checked = cache("checked", 48, SY_CHECKED | SY_POISON);
     let zones = cache("zones", 56, SY_CHECKED | SY_REDZONE);
+    // A file that is mapped as data has a note, too, as those that symbolizers read.
+    let file = std::fs::File::open("/proc/self/exe").unwrap();
+    // SAFETY: the file does not change.
+    let data = unsafe { memmap2::Mmap::map(&file).unwrap() };
+    assert_eq!(data[..4], *b"\x7fELF");
     // SAFETY: each cache is used as its flags demand, and stays.
     unsafe {
         let stay = churn(plain, 200, 40_000, 10);
@@ -129,6 +134,8 @@ fn stage() {
         println!("free {:#x} plain", free as usize);
         println!("large {:#x} large", large as usize);
     }
+    // The pages of the data that were read make no difference any more.
+    assert!(data.iter().step_by(4096).any(|&byte| byte != 0));
     println!("ready");
     std::io::stdout().flush().unwrap();
     let _ = std::io::stdin().read(&mut [0]);

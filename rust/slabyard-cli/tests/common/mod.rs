@@ -89,6 +89,11 @@ pub fn is_gone(process: u32) -> bool {
     })
 }
 
+/// The text in one line, with single blanks between its words.
+pub fn unbroken(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

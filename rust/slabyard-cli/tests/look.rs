@@ -1,0 +1,141 @@
+//! Tests of the commands that look into processes, on processes that run with Slabyard.
+
+mod common;
+
+use common::*;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// A process that waits until it is dropped.
+struct Waits(Child);
+
+impl Waits {
+    /// Runs a copy of `sleep` with this name under Slabyard.
+    fn named(folder: &Path, name: &str) -> Self {
+        let copy = folder.join(name);
+        let sleep = ["/bin/sleep", "/usr/bin/sleep"];
+        let sleep = sleep.iter().find(|path| Path::new(path).exists()).unwrap();
+        std::fs::copy(sleep, &copy).unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_slabyard"))
+            .args(["run", "--"])
+            .arg(copy)
+            .arg("100")
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        Waits(child)
+    }
+
+    /// The account, as soon as the program has begun.
+    fn text(&self, folder: &Path, words: &[&str]) -> String {
+        let mut text = String::new();
+        let looked = until(|| {
+            let output = slabyard(folder, words);
+            text = stdout(&output);
+            output.status.success()
+        });
+        assert!(looked, "{words:?}");
+        text
+    }
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        // SAFETY: the process is this one's child; it passes the signal on to its program.
+        unsafe { libc::kill(self.0.id() as i32, libc::SIGTERM) };
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_process_is_found_by_its_name_which_the_system_cuts_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = format!("waits-for-a-look-{}", std::process::id());
+    let waits = Waits::named(folder.path(), &name);
+    let text = waits.text(folder.path(), &["account", &name]);
+    assert!(
+        text.starts_with("Memory of waits-for-a-loo (process "),
+        "{text}"
+    );
+    assert!(text.contains("live objects"), "{text}");
+    let json = waits.text(folder.path(), &["account", "--json", "--quick", &name]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert!(json["resident"]["live"]["rss_bytes"].as_u64().unwrap() > 0);
+    assert!(json["pss_bytes"].is_null());
+}
+
+#[test]
+fn a_snapshot_goes_into_a_pipe_and_does_not_replace_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = format!("piped-{}", std::process::id());
+    let waits = Waits::named(folder.path(), &name);
+    waits.text(folder.path(), &["threads", &name]);
+    let pipe = folder.path().join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let reader = {
+        let pipe = pipe.clone();
+        std::thread::spawn(move || std::fs::read_to_string(pipe).unwrap())
+    };
+    done(folder.path(), ["snapshot", &name, "-f", "-o", "pipe"]);
+    assert!(reader.join().unwrap().contains("\"slabyard_account\": 1"));
+    assert!(!pipe.is_file());
+    let refused = slabyard(folder.path(), ["snapshot", &name, "-o", "pipe"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("pipe exists; --force replaces it"));
+}
+
+#[test]
+fn names_in_a_snapshot_do_not_reach_the_terminal_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let account = r#"{"slabyard_account": 1, "time": 1.0, "pid": 1, "program": "a\u001b[31m",
+        "libraries": [], "resident": {}, "rss_bytes": 0, "pss_bytes": null, "system_rss_bytes": null,
+        "system_pss_bytes": null, "address_space_bytes": 0, "threads": [], "files": [],
+        "problems": [], "caches": [CACHES]}"#;
+    let cache = r#"{"name": "b\u001b[2J", "kind": "cache", "object_bytes": 8, "slot_bytes": 8,
+        "live_objects": 1, "waiting_objects": 0, "live_bytes": 8, "waiting_bytes": 0, "free_bytes": 0,
+        "resident_bytes": 8, "held_bytes": 8, "refills": 1, "flushes": 0, "limits_hit": 0}"#;
+    let write = |file: &str, caches: &str| {
+        let text = account.replace("CACHES", caches);
+        std::fs::write(folder.path().join(file), text).unwrap();
+    };
+    write("before", "");
+    write("after", cache);
+    let text = stdout(&done(folder.path(), ["diff", "before", "after"]));
+    assert!(text.contains("a?[31m") && text.contains("b?[2J"), "{text}");
+    assert!(!text.contains('\u{1b}'), "{text:?}");
+}
+
+#[test]
+fn what_cannot_be_looked_into_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = std::process::id().to_string();
+    for (process, words) in [
+        ("4194304999", "there is no process"),
+        ("4194303", "there is no process 4194303"),
+        ("no-such-program", "there is no process \"no-such-program\""),
+        ("./nothing", "./nothing"),
+    ] {
+        let output = slabyard(folder.path(), ["account", process]);
+        assert_eq!(output.status.code(), Some(1), "{process}");
+        assert!(stderr(&output).contains(words), "{}", stderr(&output));
+    }
+    // This process has no copy of the library.
+    let output = slabyard(folder.path(), ["account", &own]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains("no Slabyard in this process"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn the_options_of_the_library_are_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = stdout(&done(folder.path(), ["options"]));
+    assert!(
+        text.contains("decay=TIME") && text.contains("slack=PER CENT"),
+        "{text}"
+    );
+}
