@@ -239,11 +239,17 @@ fn agrees_with_the_library(stage: &Stage, account: &Account) {
             assert_eq!(row.waiting_objects, in_magazines, "{line:?}");
             assert_eq!(row.held_bytes, mapped, "{line:?}");
         } else {
-            // The library counts objects in mixed units that wait to be put back as in use.
+            // The library counts objects of mixed units that wait to be put back as in use.
+            let waits = in_use - row.live_objects.min(in_use);
+            assert!(
+                row.live_objects <= in_use && waits <= 127,
+                "{line:?} {row:?}"
+            );
             live += in_use;
             waiting += in_magazines;
         }
     }
+    assert_eq!(account.caches.len(), told);
     assert!(told > 10);
     let sizes = account.caches.iter().filter(|row| row.kind == "malloc");
     let (ours, ours_wait) = sizes.fold((0, 0), |(live, waiting), row| {
