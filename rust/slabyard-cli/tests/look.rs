@@ -3,6 +3,8 @@
 mod common;
 
 use common::*;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -73,12 +75,15 @@ fn a_snapshot_goes_into_a_pipe_and_does_not_replace_it() {
     let pipe = folder.path().join("pipe");
     let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
     assert!(made.success());
-    let reader = {
-        let pipe = pipe.clone();
-        std::thread::spawn(move || std::fs::read_to_string(pipe).unwrap())
-    };
+    // Open at both ends, so that neither side waits for the other.
+    let mut ends = std::fs::OpenOptions::new();
+    let ends = ends.read(true).write(true).custom_flags(libc::O_NONBLOCK);
+    let mut ends = ends.open(&pipe).unwrap();
     done(folder.path(), ["snapshot", &name, "-f", "-o", "pipe"]);
-    assert!(reader.join().unwrap().contains("\"slabyard_account\": 1"));
+    let mut bytes = vec![0; 64 << 10];
+    let count = ends.read(&mut bytes).unwrap();
+    let text = String::from_utf8_lossy(&bytes[..count]);
+    assert!(text.contains("\"slabyard_account\": 1"), "{text}");
     assert!(!pipe.is_file());
     let refused = slabyard(folder.path(), ["snapshot", &name, "-o", "pipe"]);
     assert_eq!(refused.status.code(), Some(1));

@@ -17,13 +17,13 @@ use std::time::{Duration, Instant};
 const LONGEST: Duration = Duration::from_secs(20);
 
 struct Bench {
-    sample: sample::Sample,
+    sample: &'static sample::Sample,
     file: File,
 }
 
 impl Bench {
     fn new() -> Self {
-        let sample = sample::make();
+        let sample = sample::the();
         let mut file = tempfile::tempfile().expect("a temporary file");
         file.write_all(&sample.core).expect("it takes a core");
         Bench { sample, file }

@@ -195,7 +195,9 @@ pub fn heaps(image: &Image) -> Result<Vec<Heap>> {
         heap::read(image, one)
             .map_err(|error| error.context(format!("the library in {}", one.file)))
     };
-    found.iter().map(read).collect()
+    let mut heaps = found.iter().map(read).collect::<Result<Vec<Heap>>>()?;
+    heap::drop_shared(&mut heaps);
+    Ok(heaps)
 }
 
 impl Account {
@@ -303,11 +305,8 @@ impl Sums<'_> {
                 ..ThreadRow::default()
             })
             .collect();
-        let areas = heap.areas.iter();
-        let shared = areas.filter(|area| !self.claim(&area.range)).count();
-        if shared > 0 {
-            let problem = format!("{shared} chunks or large spans belong to two libraries");
-            self.problems.push(problem);
+        for area in &heap.areas {
+            self.claim(&area.range);
         }
         let resident = &self.image.resident;
         // There are few parts and millions of segments: a short list is faster than a map.

@@ -8,7 +8,7 @@ use super::fields::{CacheFields, MagazineFields, Ordinals, RunFields};
 use super::image::Image;
 use super::shape::{Field, Found, Names, Record};
 use anyhow::Result;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 /// Who holds a free object.
@@ -260,6 +260,25 @@ fn drop_overlaps(heap: &mut Heap) {
     if dropped > 0 {
         let problem = format!("{dropped} chunks or large spans lie in others");
         heap.problems.push(problem);
+    }
+}
+
+/// Drops areas that copies of the library before have, so that no page counts twice.
+pub fn drop_shared(heaps: &mut [Heap]) {
+    let mut taken: BTreeMap<u64, u64> = BTreeMap::new();
+    for heap in heaps {
+        let count = heap.areas.len();
+        heap.areas.retain(|area| {
+            let before = taken.range(..area.range.end).next_back();
+            before.is_none_or(|(_, &end)| end <= area.range.start)
+        });
+        let dropped = count - heap.areas.len();
+        if dropped > 0 {
+            let problem = format!("{dropped} chunks or large spans belong to two libraries");
+            heap.problems.push(problem);
+        }
+        let own = heap.areas.iter();
+        taken.extend(own.map(|area| (area.range.start, area.range.end)));
     }
 }
 

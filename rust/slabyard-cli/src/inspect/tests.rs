@@ -1,12 +1,13 @@
 //! The account of a process against what the library in it says of itself, and against the system.
 
 use super::account::{Account, CacheRow, ThreadRow, What};
-use super::heap::{Cache, Heap, Kind, Thread};
+use super::heap::{drop_shared, Area, Cache, Heap, Kind, Thread};
 use super::image::{Image, Mapping, Resident, Source, Weight};
 use super::{metrics, snapshot::Snapshot, Depth, Look};
 use slabyard_sys::*;
 use std::ffi::{c_int, c_void, CStr, CString};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::ops::Range;
 use std::process::{Child, Command, Stdio};
 use std::ptr::null_mut;
 
@@ -309,6 +310,33 @@ fn caches_and_threads_have_one_row_each() {
     assert_eq!(refills, [10]);
     let numbers: Vec<_> = account.threads.iter().map(|one| one.number).collect();
     assert_eq!(numbers, [9]);
+}
+
+#[test]
+fn an_area_of_two_libraries_counts_once() {
+    let area = |range: Range<u64>| Area {
+        range,
+        runs: Vec::new(),
+        kept: false,
+    };
+    let heap = |areas: &[Range<u64>]| Heap {
+        areas: areas.iter().cloned().map(area).collect(),
+        ..Heap::default()
+    };
+    let mut heaps = [
+        heap(&[0x1000..0x3000, 0x5000..0x6000]),
+        heap(&[0x2000..0x4000, 0x4000..0x5000, 0x5800..0x5900]),
+    ];
+    drop_shared(&mut heaps);
+    assert_eq!(heaps[0].areas.len(), 2);
+    assert_eq!(heaps[1].areas[0].range, 0x4000..0x5000);
+    assert_eq!(heaps[1].areas.len(), 1);
+    assert_eq!(heaps[1].problems.len(), 1);
+    let maps = vec![mapping(0x1000, 0x8000, 1.0)];
+    let image = Image::new(Box::new(Nothing), maps, &[0x1000..0x2000, 0x2000..0x6000]);
+    let account = Account::take(7, &image, &heaps, None);
+    assert_eq!(account.of(What::FreeUnits), 0x4000);
+    assert_eq!(account.rss_bytes, 0x5000);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::inspect::{live, Depth, Look};
 use object::elf;
 use slabyard_sys as sys;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 pub struct Sample {
     /// The file.
@@ -63,11 +64,14 @@ fn fill() -> u64 {
     live
 }
 
-/// Makes a core of a child of this process.
-pub fn make() -> Sample {
-    let live = fill();
-    let child = Child::of(&this_program());
-    of(child.0 as u32, live)
+/// The core of a child of this process, which is made once: another one would have the caches of both.
+pub fn the() -> &'static Sample {
+    static SAMPLE: OnceLock<Sample> = OnceLock::new();
+    SAMPLE.get_or_init(|| {
+        let live = fill();
+        let child = Child::of(&this_program());
+        of(child.0 as u32, live)
+    })
 }
 
 /// Where the file of this program is mapped.
