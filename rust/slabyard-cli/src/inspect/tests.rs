@@ -1,7 +1,7 @@
 //! The account of a process against what the library in it says of itself, and against the system.
 
 use super::account::{Account, CacheRow, ThreadRow, What};
-use super::heap::{drop_shared, Area, Cache, Heap, Kind, Thread};
+use super::heap::{drop_shared, Area, Cache, Content, Heap, Kind, Run, Slab, Thread};
 use super::image::{Image, Mapping, Resident, Source, Weight};
 use super::{metrics, snapshot::Snapshot, Depth, Look};
 use slabyard_sys::*;
@@ -129,6 +129,13 @@ fn stage() {
         threads.iter().for_each(|told| told.recv().unwrap());
         let ended = std::thread::spawn(move || churn(place as *mut sy_cache, 200, 2_000, 2).len());
         ended.join().unwrap();
+        // What was freed before has left the magazines by now.
+        for cache in [named, dense, odd, epochs, checked, zones] {
+            let objects: Vec<_> = (0..20).map(|_| sy_cache_alloc(cache)).collect();
+            objects
+                .into_iter()
+                .for_each(|object| sy_cache_free(cache, object));
+        }
         sy_cache_each(tell, null_mut());
         println!("live {:#x} plain", stay[0] as usize);
         println!("inside {:#x} plain", stay[0] as usize + 5);
@@ -207,6 +214,8 @@ fn a_process_is_accounted_for_to_the_page() {
         What::Live,
         What::Large,
         What::KeptSpans,
+        What::FreeInSlabs,
+        What::NeverUsed,
         What::Holes,
         What::DepotMagazines,
         What::Stacks,
@@ -214,6 +223,11 @@ fn a_process_is_accounted_for_to_the_page() {
         assert!(account.of(what) > 0, "{what:?}");
     }
     assert_eq!(account.of(What::Changing), 0);
+    // The stacks of its threads, beside that of the first one.
+    let mappings = look.image.mappings.iter();
+    let first = mappings.filter(|one| one.name == "[stack]");
+    let first = first.map(|one| look.image.resident.between(one.range.clone()).bytes);
+    assert!(account.of(What::Stacks) > first.sum());
     assert!(account.of(What::Large) >= 5 << 20 && account.of(What::Large) < 6 << 20);
     agrees_with_the_library(&stage, &account);
     words_for_addresses(&stage, &look);
@@ -310,6 +324,37 @@ fn caches_and_threads_have_one_row_each() {
     assert_eq!(refills, [10]);
     let numbers: Vec<_> = account.threads.iter().map(|one| one.number).collect();
     assert_eq!(numbers, [9]);
+}
+
+/// Slots whose handles are used up are in no slab and in no magazine, and yet no objects.
+#[test]
+fn retired_slots_are_no_objects() {
+    let image = Image::new(Box::new(Nothing), vec![mapping(0x1000, 0x4000, 1.0)], &[]);
+    let slab = Slab {
+        cache: 0,
+        first: 0x1000,
+        slots: 4,
+        watermark: 4,
+        free: vec![0],
+    };
+    let run = Run {
+        range: 0x1000..0x2000,
+        content: Content::Slab(slab),
+    };
+    let heap = Heap {
+        caches: vec![Cache {
+            retired: 1,
+            ..Cache::of("names", Kind::Program, 16)
+        }],
+        areas: vec![Area {
+            range: 0x1000..0x2000,
+            runs: vec![run],
+            kept: false,
+        }],
+        ..Heap::default()
+    };
+    let account = Account::take(7, &image, &[heap], None);
+    assert_eq!(account.caches[0].live_objects, 3);
 }
 
 #[test]
