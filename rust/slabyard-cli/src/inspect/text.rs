@@ -115,8 +115,8 @@ pub fn warnings(account: &Account) -> Vec<String> {
     let waits: u64 = sleepers.clone().map(|thread| thread.waiting_bytes).sum();
     if much(waits) {
         all.push(format!(
-            "{} of free objects wait in magazines of {} threads that sleep. See `slabyard pins`: what \
-             they hold costs the pages that they lie on.",
+            "{} of free objects wait in magazines of {} threads that sleep. `slabyard pins` says which \
+             pages they keep.",
             bytes(waits),
             sleepers.count()
         ));
@@ -128,11 +128,26 @@ pub fn warnings(account: &Account) -> Vec<String> {
             bytes(account.of(What::FreeUnits))
         ));
     }
+    if much(account.of(What::Holes)) {
+        all.push(format!(
+            "{} are holes between live objects of several sizes. They serve objects of up to 8 KiB; a \
+             page of them goes back once no object lies on it.",
+            bytes(account.of(What::Holes))
+        ));
+    }
+    let unknown = account.of(What::Anonymous);
+    if unknown >= LEAST && unknown > account.rss_bytes / 2 {
+        all.push(format!(
+            "{} are not Slabyard's: the program or one of its libraries takes this memory from the \
+             system itself.",
+            bytes(unknown)
+        ));
+    }
     if let Some(cache) = account.caches.iter().max_by_key(|cache| cache.free_bytes) {
         if much(cache.free_bytes) {
             all.push(format!(
-                "{} of the memory in slabs of {} are free: {} objects are live. `slabyard pins` says \
-                 which objects keep it.",
+                "{} in slabs of {} are free, beside {} live objects. `slabyard pins` says which objects \
+                 keep this memory.",
                 bytes(cache.free_bytes),
                 cache.name,
                 grouped(cache.live_objects)
@@ -157,7 +172,7 @@ pub fn caches(account: &Account, all: bool) -> String {
     caches.sort_by_key(|cache| (u64::MAX - cache.resident_bytes, cache.name.clone()));
     let shown = if all { caches.len() } else { ROWS };
     let mut rows = vec![head(&[
-        "cache", "kind", "object", "live", "resident", "live", "waiting", "free", "used",
+        "cache", "kind", "object", "objects", "resident", "live", "waiting", "free", "used",
     ])];
     for cache in caches.iter().take(shown) {
         rows.push(vec![
@@ -176,8 +191,9 @@ pub fn caches(account: &Account, all: bool) -> String {
     if caches.len() > shown {
         let _ = writeln!(text, "and {} more: --all", caches.len() - shown);
     }
-    text + "\nwaiting: free objects in magazines. used: the part of the resident memory of its slabs \
-            that live\nobjects take. Large objects belong to no cache.\n"
+    text + "\nobjects: live ones. resident: memory of the slabs; live objects, free ones that wait in\n\
+            magazines, and free slots are parts of it. used: the part that is live. Large objects\n\
+            belong to no cache.\n"
 }
 
 /// The threads with the most memory in their magazines.
