@@ -4,7 +4,7 @@
  *
  *     note in the executable or shared library --> sy_shape_1 --> a part for each source
  *                                                                    names, offsets, sizes, values
- *                                                                    names, addresses of variables
+ *                                                                    addresses of variables
  *
  * Each source describes those structures and variables of its own that such a program reads.
  * parts.c has the list of all parts, and the note. The names are those of the C sources. So a field
@@ -20,22 +20,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A field, the size of a type, or a constant. */
-typedef struct sy_shape_number {
+/* A field, the size of a type, a constant, or a variable. */
+typedef struct sy_shape_row {
     char name[40];
-    uint32_t value; /* of a field: bytes from the start of its structure; of a type: 0 */
-    uint32_t bytes; /* of a field or a type; of a constant: 0 */
-} sy_shape_number;
+    uint32_t value; /* of a field: bytes from the start of its structure; of a constant: itself */
+    uint32_t bytes; /* of a field or a type; of a constant: 0; SY_SHAPE_IS_VARIABLE */
+} sy_shape_row;
 
-typedef struct sy_shape_variable {
-    const void *address;
-    char name[40];
-} sy_shape_variable;
+#define SY_SHAPE_IS_VARIABLE UINT32_MAX
 
+/* The names stand apart from the addresses: a page with addresses is changed when the library is
+ * loaded, and then each process has its own. */
 typedef struct sy_shape_part {
-    const sy_shape_number *numbers;
-    const sy_shape_variable *variables;
-    uint32_t number_count, variable_count;
+    const sy_shape_row *rows;
+    const void *const *addresses; /* of the variables, in the order of their rows */
+    uint32_t row_count, address_count;
 } sy_shape_part;
 
 enum { SY_SHAPE_VERSION = 1 }; /* of the structures in this file */
@@ -56,7 +55,7 @@ extern SY_HIDDEN const sy_shape_part sy_vmem_shape;
 extern SY_HIDDEN const sy_shape_part sy_map_shape, sy_memory_shape, sy_headers_shape, sy_side_shape;
 extern SY_HIDDEN const sy_shape_part sy_cache_shape, sy_mixed_shape, sy_directory_shape;
 
-/* Rows of `numbers`. `as`: the name of the structure for the tools. */
+/* Rows of a part. `as`: the name of the structure or variable for the tools. */
 #define SY_SHAPE_FIELD(as, type, field) \
     { #as "." #field, (uint32_t)offsetof(type, field), (uint32_t)sizeof(((type *)0)->field) }
 #define SY_SHAPE_TYPE(as, type) \
@@ -64,15 +63,15 @@ extern SY_HIDDEN const sy_shape_part sy_cache_shape, sy_mixed_shape, sy_director
 #define SY_SHAPE_CONSTANT(name) \
     { #name, (uint32_t)(name), 0 }
 
-/* A row of `variables`. */
-#define SY_SHAPE_VARIABLE(as, variable) \
-    { &(variable), #as }
+/* For the list of a part's variables, `#define X_VARIABLES(row) row(as, variable) ...`: their rows,
+ * and their addresses. */
+#define SY_SHAPE_VARIABLE(as, variable) {#as, 0, SY_SHAPE_IS_VARIABLE},
+#define SY_SHAPE_ADDRESS(as, variable)  &(variable),
 
-/* A part with these two tables. */
-#define SY_SHAPE_PART(numbers, variables)                                    \
-    {                                                                        \
-        numbers, variables, (uint32_t)(sizeof(numbers) / sizeof *(numbers)), \
-            (uint32_t)(sizeof(variables) / sizeof *(variables))              \
+#define SY_SHAPE_PART(rows, addresses)                              \
+    {                                                               \
+        rows, addresses, (uint32_t)(sizeof(rows) / sizeof *(rows)), \
+            (uint32_t)(sizeof(addresses) / sizeof *(addresses))     \
     }
 
 #endif

@@ -511,7 +511,9 @@ int sy_thread_reserve(sy_cache *cache, size_t count) {
 
 /* ---- for tools that read the process (base/shape.h) ---- */
 
-static const sy_shape_number cache_shape_numbers[] = {
+#define CACHE_VARIABLES(row) row(sy_quota_process, sy_quota_process)
+
+static const sy_shape_row cache_shape_rows[] = {
     SY_SHAPE_FIELD(sy_cache, sy_cache, client),
     SY_SHAPE_FIELD(sy_cache, sy_cache, name),
     SY_SHAPE_FIELD(sy_cache, sy_cache, size),
@@ -526,10 +528,8 @@ static const sy_shape_number cache_shape_numbers[] = {
     SY_SHAPE_FIELD(sy_layout, sy_layout, zone),
     SY_SHAPE_FIELD(sy_cache_counts, sy_cache_counts, refills),
     SY_SHAPE_FIELD(sy_cache_counts, sy_cache_counts, flushes),
-};
+    CACHE_VARIABLES(SY_SHAPE_VARIABLE)};
 
-static const sy_shape_variable cache_shape_variables[] = {
-    SY_SHAPE_VARIABLE(sy_quota_process, sy_quota_process),
-};
+static const void *const cache_shape_addresses[] = {CACHE_VARIABLES(SY_SHAPE_ADDRESS)};
 
-const sy_shape_part sy_cache_shape = SY_SHAPE_PART(cache_shape_numbers, cache_shape_variables);
+const sy_shape_part sy_cache_shape = SY_SHAPE_PART(cache_shape_rows, cache_shape_addresses);

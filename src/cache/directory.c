@@ -349,15 +349,13 @@ void sy_ordinal_prepare(uint32_t ordinal, unsigned cache_number) {
 
 /* ---- for tools that read the process (base/shape.h) ---- */
 
-static const sy_shape_number directory_shape_numbers[] = {
-    {"sy_directory_group", GROUP, 0},
-    {"sy_directory_shift_bits", SHIFT_BITS, 0},
-};
+#define DIRECTORY_VARIABLES(row) row(sy_directory, directory) row(sy_directory_limit, limit)
 
-static const sy_shape_variable directory_shape_variables[] = {
-    SY_SHAPE_VARIABLE(sy_directory, directory),
-    SY_SHAPE_VARIABLE(sy_directory_limit, limit),
-};
+static const sy_shape_row directory_shape_rows[] = {{"sy_directory_group", GROUP, 0},
+                                                    {"sy_directory_shift_bits", SHIFT_BITS, 0},
+                                                    DIRECTORY_VARIABLES(SY_SHAPE_VARIABLE)};
+
+static const void *const directory_shape_addresses[] = {DIRECTORY_VARIABLES(SY_SHAPE_ADDRESS)};
 
 const sy_shape_part sy_directory_shape =
-    SY_SHAPE_PART(directory_shape_numbers, directory_shape_variables);
+    SY_SHAPE_PART(directory_shape_rows, directory_shape_addresses);

@@ -1165,16 +1165,15 @@ const sy_part sy_mixed_part = {.hold = hold, .drop = drop, .recover = recover};
 
 /* ---- for tools that read the process (base/shape.h) ---- */
 
-static const sy_shape_number mixed_shape_numbers[] = {
-    SY_SHAPE_CONSTANT(SY_CLASS_MIXED),
-    SY_SHAPE_CONSTANT(SY_GRAIN_SHIFT),
-    SY_SHAPE_FIELD(sy_grains, sy_grains, begins),
-    SY_SHAPE_FIELD(sy_grains, sy_grains, out),
-    SY_SHAPE_TYPE(sy_grains, sy_grains),
-};
+#define MIXED_VARIABLES(row) row(sy_mixed, sy_mixed)
 
-static const sy_shape_variable mixed_shape_variables[] = {
-    SY_SHAPE_VARIABLE(sy_mixed, sy_mixed),
-};
+static const sy_shape_row mixed_shape_rows[] = {SY_SHAPE_CONSTANT(SY_CLASS_MIXED),
+                                                SY_SHAPE_CONSTANT(SY_GRAIN_SHIFT),
+                                                SY_SHAPE_FIELD(sy_grains, sy_grains, begins),
+                                                SY_SHAPE_FIELD(sy_grains, sy_grains, out),
+                                                SY_SHAPE_TYPE(sy_grains, sy_grains),
+                                                MIXED_VARIABLES(SY_SHAPE_VARIABLE)};
 
-const sy_shape_part sy_mixed_shape = SY_SHAPE_PART(mixed_shape_numbers, mixed_shape_variables);
+static const void *const mixed_shape_addresses[] = {MIXED_VARIABLES(SY_SHAPE_ADDRESS)};
+
+const sy_shape_part sy_mixed_shape = SY_SHAPE_PART(mixed_shape_rows, mixed_shape_addresses);

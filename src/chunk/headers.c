@@ -109,14 +109,12 @@ void sy_headers_unlock_after_fork(void) { sy_lock_drop(&lock); }
 
 /* ---- for tools that read the process (base/shape.h) ---- */
 
-static const sy_shape_number headers_shape_numbers[] = {
-    SY_SHAPE_FIELD(sy_header_area, area, previous),
-    {"sy_header_area.bytes", AREA_BYTES, 0},
-};
+#define HEADERS_VARIABLES(row) row(sy_header_areas, last_area)
 
-static const sy_shape_variable headers_shape_variables[] = {
-    SY_SHAPE_VARIABLE(sy_header_areas, last_area),
-};
+static const sy_shape_row headers_shape_rows[] = {SY_SHAPE_FIELD(sy_header_area, area, previous),
+                                                  {"sy_header_area.bytes", AREA_BYTES, 0},
+                                                  HEADERS_VARIABLES(SY_SHAPE_VARIABLE)};
 
-const sy_shape_part sy_headers_shape =
-    SY_SHAPE_PART(headers_shape_numbers, headers_shape_variables);
+static const void *const headers_shape_addresses[] = {HEADERS_VARIABLES(SY_SHAPE_ADDRESS)};
+
+const sy_shape_part sy_headers_shape = SY_SHAPE_PART(headers_shape_rows, headers_shape_addresses);

@@ -104,21 +104,19 @@ void sy_map_set_owner(uintptr_t start, size_t bytes, void *owner) {
 
 /* ---- for tools that read the process (base/shape.h) ---- */
 
-static const sy_shape_number map_shape_numbers[] = {
-    SY_SHAPE_CONSTANT(SY_UNIT_SHIFT),
-    SY_SHAPE_CONSTANT(SY_CHUNK_SHIFT),
-    SY_SHAPE_CONSTANT(SY_LEAF_SHIFT),
-    SY_SHAPE_CONSTANT(SY_LEAVES),
-    SY_SHAPE_FIELD(sy_leaf, sy_leaf, owners),
-    SY_SHAPE_TYPE(sy_leaf, sy_leaf),
-    SY_SHAPE_FIELD(sy_map, sy_map, window),
-    SY_SHAPE_FIELD(sy_map, sy_map, leaf_at),
-    SY_SHAPE_FIELD(sy_window, sy_window, start),
-};
+#define MAP_VARIABLES(row) row(sy_the_map, sy_the_map) row(sy_the_window, sy_the_window)
 
-static const sy_shape_variable map_shape_variables[] = {
-    SY_SHAPE_VARIABLE(sy_the_map, sy_the_map),
-    SY_SHAPE_VARIABLE(sy_the_window, sy_the_window),
-};
+static const sy_shape_row map_shape_rows[] = {SY_SHAPE_CONSTANT(SY_UNIT_SHIFT),
+                                              SY_SHAPE_CONSTANT(SY_CHUNK_SHIFT),
+                                              SY_SHAPE_CONSTANT(SY_LEAF_SHIFT),
+                                              SY_SHAPE_CONSTANT(SY_LEAVES),
+                                              SY_SHAPE_FIELD(sy_leaf, sy_leaf, owners),
+                                              SY_SHAPE_TYPE(sy_leaf, sy_leaf),
+                                              SY_SHAPE_FIELD(sy_map, sy_map, window),
+                                              SY_SHAPE_FIELD(sy_map, sy_map, leaf_at),
+                                              SY_SHAPE_FIELD(sy_window, sy_window, start),
+                                              MAP_VARIABLES(SY_SHAPE_VARIABLE)};
 
-const sy_shape_part sy_map_shape = SY_SHAPE_PART(map_shape_numbers, map_shape_variables);
+static const void *const map_shape_addresses[] = {MAP_VARIABLES(SY_SHAPE_ADDRESS)};
+
+const sy_shape_part sy_map_shape = SY_SHAPE_PART(map_shape_rows, map_shape_addresses);

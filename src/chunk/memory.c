@@ -313,29 +313,28 @@ const sy_part sy_memory_part = {.start = start_main,
 
 /* ---- for tools that read the process (base/shape.h) ---- */
 
-static const sy_shape_number memory_shape_numbers[] = {
-    SY_SHAPE_FIELD(sy_memory, sy_memory, next),
-    SY_SHAPE_FIELD(sy_memory, sy_memory, kept),
-    SY_SHAPE_FIELD(sy_chunk, sy_chunk, first_unit),
-    SY_SHAPE_FIELD(sy_chunk, sy_chunk, slabs),
-    SY_SHAPE_TYPE(sy_chunk, sy_chunk),
-    SY_SHAPE_FIELD(sy_slab, sy_slab, first),
-    SY_SHAPE_FIELD(sy_slab, sy_slab, owner),
-    SY_SHAPE_FIELD(sy_slab, sy_slab, free),
-    SY_SHAPE_FIELD(sy_slab, sy_slab, slots),
-    SY_SHAPE_FIELD(sy_slab, sy_slab, watermark),
-    SY_SHAPE_FIELD(sy_slab, sy_slab, pieces),
-    SY_SHAPE_FIELD(sy_slab, sy_slab, bytes),
-    SY_SHAPE_FIELD(sy_slab, sy_slab, next),
-    SY_SHAPE_FIELD(sy_slab, sy_slab, start),
-    SY_SHAPE_FIELD(sy_slab, sy_slab, bits),
-    SY_SHAPE_TYPE(sy_slab, sy_slab),
-    SY_SHAPE_FIELD(sy_slab, sy_slab, large.reserved),
-    SY_SHAPE_CONSTANT(SY_OWNER_IS_CHUNK),
-};
+#define MEMORY_VARIABLES(row) row(sy_memories, memories)
 
-static const sy_shape_variable memory_shape_variables[] = {
-    SY_SHAPE_VARIABLE(sy_memories, memories),
-};
+static const sy_shape_row memory_shape_rows[] = {SY_SHAPE_FIELD(sy_memory, sy_memory, next),
+                                                 SY_SHAPE_FIELD(sy_memory, sy_memory, kept),
+                                                 SY_SHAPE_FIELD(sy_chunk, sy_chunk, first_unit),
+                                                 SY_SHAPE_FIELD(sy_chunk, sy_chunk, slabs),
+                                                 SY_SHAPE_TYPE(sy_chunk, sy_chunk),
+                                                 SY_SHAPE_FIELD(sy_slab, sy_slab, first),
+                                                 SY_SHAPE_FIELD(sy_slab, sy_slab, owner),
+                                                 SY_SHAPE_FIELD(sy_slab, sy_slab, free),
+                                                 SY_SHAPE_FIELD(sy_slab, sy_slab, slots),
+                                                 SY_SHAPE_FIELD(sy_slab, sy_slab, watermark),
+                                                 SY_SHAPE_FIELD(sy_slab, sy_slab, pieces),
+                                                 SY_SHAPE_FIELD(sy_slab, sy_slab, bytes),
+                                                 SY_SHAPE_FIELD(sy_slab, sy_slab, next),
+                                                 SY_SHAPE_FIELD(sy_slab, sy_slab, start),
+                                                 SY_SHAPE_FIELD(sy_slab, sy_slab, bits),
+                                                 SY_SHAPE_TYPE(sy_slab, sy_slab),
+                                                 SY_SHAPE_FIELD(sy_slab, sy_slab, large.reserved),
+                                                 SY_SHAPE_CONSTANT(SY_OWNER_IS_CHUNK),
+                                                 MEMORY_VARIABLES(SY_SHAPE_VARIABLE)};
 
-const sy_shape_part sy_memory_shape = SY_SHAPE_PART(memory_shape_numbers, memory_shape_variables);
+static const void *const memory_shape_addresses[] = {MEMORY_VARIABLES(SY_SHAPE_ADDRESS)};
+
+const sy_shape_part sy_memory_shape = SY_SHAPE_PART(memory_shape_rows, memory_shape_addresses);

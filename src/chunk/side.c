@@ -136,13 +136,12 @@ void sy_side_unlock_after_fork(void) { sy_lock_drop(&lock); }
 
 /* ---- for tools that read the process (base/shape.h) ---- */
 
-static const sy_shape_number side_shape_numbers[] = {
-    SY_SHAPE_FIELD(sy_side_area, struct area, previous),
-    SY_SHAPE_FIELD(sy_side_area, struct area, bytes),
-};
+#define SIDE_VARIABLES(row) row(sy_side_areas, last_area)
 
-static const sy_shape_variable side_shape_variables[] = {
-    SY_SHAPE_VARIABLE(sy_side_areas, last_area),
-};
+static const sy_shape_row side_shape_rows[] = {SY_SHAPE_FIELD(sy_side_area, struct area, previous),
+                                               SY_SHAPE_FIELD(sy_side_area, struct area, bytes),
+                                               SIDE_VARIABLES(SY_SHAPE_VARIABLE)};
 
-const sy_shape_part sy_side_shape = SY_SHAPE_PART(side_shape_numbers, side_shape_variables);
+static const void *const side_shape_addresses[] = {SIDE_VARIABLES(SY_SHAPE_ADDRESS)};
+
+const sy_shape_part sy_side_shape = SY_SHAPE_PART(side_shape_rows, side_shape_addresses);

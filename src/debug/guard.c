@@ -710,15 +710,13 @@ const sy_part sy_guard_part = {
 
 /* ---- for tools that read the process (base/shape.h) ---- */
 
-static const sy_shape_number guard_shape_numbers[] = {
-    SY_SHAPE_TYPE(sy_guarded, sy_guarded),
-};
+#define GUARD_VARIABLES(row)                                                \
+    row(sy_guard_start, sy_guard_start) row(sy_guard_bytes, sy_guard_bytes) \
+        row(sy_guard_slots, slots) row(sy_guard_slot_count, slot_count)
 
-static const sy_shape_variable guard_shape_variables[] = {
-    SY_SHAPE_VARIABLE(sy_guard_start, sy_guard_start),
-    SY_SHAPE_VARIABLE(sy_guard_bytes, sy_guard_bytes),
-    SY_SHAPE_VARIABLE(sy_guard_slots, slots),
-    SY_SHAPE_VARIABLE(sy_guard_slot_count, slot_count),
-};
+static const sy_shape_row guard_shape_rows[] = {SY_SHAPE_TYPE(sy_guarded, sy_guarded),
+                                                GUARD_VARIABLES(SY_SHAPE_VARIABLE)};
 
-const sy_shape_part sy_guard_shape = SY_SHAPE_PART(guard_shape_numbers, guard_shape_variables);
+static const void *const guard_shape_addresses[] = {GUARD_VARIABLES(SY_SHAPE_ADDRESS)};
+
+const sy_shape_part sy_guard_shape = SY_SHAPE_PART(guard_shape_rows, guard_shape_addresses);

@@ -12,7 +12,7 @@
 
 /* Indexed by the number of the bit. */
 static const struct {
-    const char *name, *meaning;
+    char name[16], meaning[44]; /* no pointers: the table is in no page of a process's own */
 } services[] = {
     {"free-addresses", "address space that takes no memory"},
     {"discards", "return of single pages"},

@@ -516,12 +516,12 @@ __attribute__((noinline)) uint32_t sy_stack_from(uintptr_t code) {
 
 /* ---- for tools that read the process (base/shape.h) ---- */
 
-static const sy_shape_number stack_shape_numbers[] = {
+#define STACK_VARIABLES(row) row(sy_stack_table, stacks)
+
+static const sy_shape_row stack_shape_rows[] = {
     {"sy_stack_table.bytes", (uint32_t)(SY_ADDRESS_SPACE(128, 32) << 20), 0},
-};
+    STACK_VARIABLES(SY_SHAPE_VARIABLE)};
 
-static const sy_shape_variable stack_shape_variables[] = {
-    SY_SHAPE_VARIABLE(sy_stack_table, stacks),
-};
+static const void *const stack_shape_addresses[] = {STACK_VARIABLES(SY_SHAPE_ADDRESS)};
 
-const sy_shape_part sy_stack_shape = SY_SHAPE_PART(stack_shape_numbers, stack_shape_variables);
+const sy_shape_part sy_stack_shape = SY_SHAPE_PART(stack_shape_rows, stack_shape_addresses);

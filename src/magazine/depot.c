@@ -97,15 +97,14 @@ uint64_t sy_depot_items(sy_depot_shard *shard) {
 
 /* ---- for tools that read the process (base/shape.h) ---- */
 
-static const sy_shape_number depot_shape_numbers[] = {
-    SY_SHAPE_FIELD(sy_depot_shard, sy_depot_shard, top),
-    SY_SHAPE_TYPE(sy_depot_shard, sy_depot_shard),
-    SY_SHAPE_CONSTANT(SY_DEPOT_TAG_SHIFT),
-};
+#define DEPOT_VARIABLES(row) \
+    row(sy_depot_shards, shards) row(sy_depot_shard_count, sy_depot_shard_count)
 
-static const sy_shape_variable depot_shape_variables[] = {
-    SY_SHAPE_VARIABLE(sy_depot_shards, shards),
-    SY_SHAPE_VARIABLE(sy_depot_shard_count, sy_depot_shard_count),
-};
+static const sy_shape_row depot_shape_rows[] = {SY_SHAPE_FIELD(sy_depot_shard, sy_depot_shard, top),
+                                                SY_SHAPE_TYPE(sy_depot_shard, sy_depot_shard),
+                                                SY_SHAPE_CONSTANT(SY_DEPOT_TAG_SHIFT),
+                                                DEPOT_VARIABLES(SY_SHAPE_VARIABLE)};
 
-const sy_shape_part sy_depot_shape = SY_SHAPE_PART(depot_shape_numbers, depot_shape_variables);
+static const void *const depot_shape_addresses[] = {DEPOT_VARIABLES(SY_SHAPE_ADDRESS)};
+
+const sy_shape_part sy_depot_shape = SY_SHAPE_PART(depot_shape_rows, depot_shape_addresses);

@@ -543,16 +543,15 @@ const sy_part sy_threads_part = {.start = start_magazines,
 
 /* ---- for tools that read the process (base/shape.h) ---- */
 
-static const sy_shape_number roster_shape_numbers[] = {
-    SY_SHAPE_CONSTANT(SY_CLIENTS_MAX),
-    SY_SHAPE_FIELD(sy_client, sy_client, moves),
-    SY_SHAPE_FIELD(sy_client, sy_client, config.owner),
-    SY_SHAPE_FIELD(sy_move, sy_move, chain),
-    SY_SHAPE_FIELD(sy_move, sy_move, next),
-};
+#define ROSTER_VARIABLES(row) row(sy_clients, clients)
 
-static const sy_shape_variable roster_shape_variables[] = {
-    SY_SHAPE_VARIABLE(sy_clients, clients),
-};
+static const sy_shape_row roster_shape_rows[] = {SY_SHAPE_CONSTANT(SY_CLIENTS_MAX),
+                                                 SY_SHAPE_FIELD(sy_client, sy_client, moves),
+                                                 SY_SHAPE_FIELD(sy_client, sy_client, config.owner),
+                                                 SY_SHAPE_FIELD(sy_move, sy_move, chain),
+                                                 SY_SHAPE_FIELD(sy_move, sy_move, next),
+                                                 ROSTER_VARIABLES(SY_SHAPE_VARIABLE)};
 
-const sy_shape_part sy_roster_shape = SY_SHAPE_PART(roster_shape_numbers, roster_shape_variables);
+static const void *const roster_shape_addresses[] = {ROSTER_VARIABLES(SY_SHAPE_ADDRESS)};
+
+const sy_shape_part sy_roster_shape = SY_SHAPE_PART(roster_shape_rows, roster_shape_addresses);

@@ -278,7 +278,9 @@ const sy_part sy_store_part = {.hold = hold_store, .drop = drop_store};
 
 /* ---- for tools that read the process (base/shape.h) ---- */
 
-static const sy_shape_number store_shape_numbers[] = {
+#define STORE_VARIABLES(row) row(sy_magazine_segments, sy_magazine_segments)
+
+static const sy_shape_row store_shape_rows[] = {
     SY_SHAPE_FIELD(sy_magazine, sy_magazine, next),
     SY_SHAPE_FIELD(sy_magazine, sy_magazine, count),
     SY_SHAPE_FIELD(sy_magazine, sy_magazine, items),
@@ -289,10 +291,8 @@ static const sy_shape_number store_shape_numbers[] = {
     SY_SHAPE_CONSTANT(SY_MAGAZINE_SEGMENTS),
     SY_SHAPE_FIELD(sy_magazine_segment, segment, headers),
     {"sy_magazine_segment.bytes", SEGMENT_BYTES, 0},
-};
+    STORE_VARIABLES(SY_SHAPE_VARIABLE)};
 
-static const sy_shape_variable store_shape_variables[] = {
-    SY_SHAPE_VARIABLE(sy_magazine_segments, sy_magazine_segments),
-};
+static const void *const store_shape_addresses[] = {STORE_VARIABLES(SY_SHAPE_ADDRESS)};
 
-const sy_shape_part sy_store_shape = SY_SHAPE_PART(store_shape_numbers, store_shape_variables);
+const sy_shape_part sy_store_shape = SY_SHAPE_PART(store_shape_rows, store_shape_addresses);

@@ -374,24 +374,23 @@ void sy_threads_orphan_others(void) {
 
 /* ---- for tools that read the process (base/shape.h) ---- */
 
-static const sy_shape_number thread_shape_numbers[] = {
-    SY_SHAPE_FIELD(sy_thread, sy_thread, slots),
-    SY_SHAPE_FIELD(sy_thread, sy_thread, next),
-    SY_SHAPE_FIELD(sy_thread, sy_thread, state),
-    SY_SHAPE_FIELD(sy_thread, sy_thread, slots_end),
-    SY_SHAPE_FIELD(sy_thread, sy_thread, number),
-    SY_SHAPE_TYPE(sy_thread, sy_thread),
-    SY_SHAPE_FIELD(sy_slot, sy_slot, loaded),
-    SY_SHAPE_FIELD(sy_slot, sy_slot, previous),
-    SY_SHAPE_FIELD(sy_slot, sy_slot, top),
-    SY_SHAPE_FIELD(sy_slot, sy_slot, gone),
-    SY_SHAPE_TYPE(sy_slot, sy_slot),
-    {"sy_slots_bytes", SLOTS_BYTES, 0},
-    SY_SHAPE_CONSTANT(SY_THREAD_FREE),
-};
+#define THREAD_VARIABLES(row) row(sy_threads, all_records)
 
-static const sy_shape_variable thread_shape_variables[] = {
-    SY_SHAPE_VARIABLE(sy_threads, all_records),
-};
+static const sy_shape_row thread_shape_rows[] = {SY_SHAPE_FIELD(sy_thread, sy_thread, slots),
+                                                 SY_SHAPE_FIELD(sy_thread, sy_thread, next),
+                                                 SY_SHAPE_FIELD(sy_thread, sy_thread, state),
+                                                 SY_SHAPE_FIELD(sy_thread, sy_thread, slots_end),
+                                                 SY_SHAPE_FIELD(sy_thread, sy_thread, number),
+                                                 SY_SHAPE_TYPE(sy_thread, sy_thread),
+                                                 SY_SHAPE_FIELD(sy_slot, sy_slot, loaded),
+                                                 SY_SHAPE_FIELD(sy_slot, sy_slot, previous),
+                                                 SY_SHAPE_FIELD(sy_slot, sy_slot, top),
+                                                 SY_SHAPE_FIELD(sy_slot, sy_slot, gone),
+                                                 SY_SHAPE_TYPE(sy_slot, sy_slot),
+                                                 {"sy_slots_bytes", SLOTS_BYTES, 0},
+                                                 SY_SHAPE_CONSTANT(SY_THREAD_FREE),
+                                                 THREAD_VARIABLES(SY_SHAPE_VARIABLE)};
 
-const sy_shape_part sy_thread_shape = SY_SHAPE_PART(thread_shape_numbers, thread_shape_variables);
+static const void *const thread_shape_addresses[] = {THREAD_VARIABLES(SY_SHAPE_ADDRESS)};
+
+const sy_shape_part sy_thread_shape = SY_SHAPE_PART(thread_shape_rows, thread_shape_addresses);

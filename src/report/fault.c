@@ -25,12 +25,12 @@
 
 enum { DUMP_MAX = 64 }; /* damaged bytes that are shown */
 
-/* The words for a kind of fault. `what`: what happened; `what_read` and `what_write`: the same, if
- * a guard page tells that it was a read or a write. `next`: what to do next; `next_of_known`: the
- * same, if the object's allocation or free is known already; `next_of_guarded`: if all objects are
- * guarded already. */
+/* The words for a kind of fault. `what`: what happened; `where`: what stands behind it, or NULL. With
+ * it, "read" or "write" replaces `what` if a guard page tells which it was. `next`: what to do next; `next_of_known`:
+ * the same, if the object's allocation or free is known already; `next_of_guarded`: if all objects
+ * are guarded already. */
 typedef struct words {
-    const char *what, *what_read, *what_write, *next, *next_of_known, *next_of_guarded;
+    const char *what, *where, *next, *next_of_known, *next_of_guarded;
 } words;
 
 static const char stop_at_write[] = "run with SLABYARD=guard=all to stop at the write itself";
@@ -82,19 +82,16 @@ static const words words_of[] = {
         {.what = "slab edge overwritten",
          .next = "run with SLABYARD=redzone,audit to find the object that was overrun"},
     [SY_FAULT_GUARD_OVERFLOW] =
-        {.what = "access behind an object (guard page)",
-         .what_read = "read behind an object (guard page)",
-         .what_write = "write behind an object (guard page)",
+        {.what = "access",
+         .where = " behind an object (guard page)",
          .next = "see the stack of this access: an index or a length is too large"},
     [SY_FAULT_GUARD_UNDERFLOW] =
-        {.what = "access before an object (guard page)",
-         .what_read = "read before an object (guard page)",
-         .what_write = "write before an object (guard page)",
+        {.what = "access",
+         .where = " before an object (guard page)",
          .next = "see the stack of this access: an index is negative, or a pointer was moved back"},
     [SY_FAULT_USE_AFTER_FREE] =
-        {.what = "use after free (guard page)",
-         .what_read = "read after free (guard page)",
-         .what_write = "write after free (guard page)",
+        {.what = "use",
+         .where = " after free (guard page)",
          .next = "see the stack of this access: a pointer was kept after the free"},
     [SY_FAULT_NOT_PINNED] = {.what = "unpin without a pin",
                              .next = "unpin a handle once for each pin of it that gave an object"},
@@ -181,11 +178,12 @@ static void add_place_of_pointer(const sy_fault *fault) {
     sy_report_text(fault->held_in);
 }
 
-static const char *what_of(const sy_fault *fault) {
+static void add_what(const sy_fault *fault) {
     const words *said = words_for(fault);
-    if (fault->access == SY_ACCESS_READ && said->what_read) return said->what_read;
-    if (fault->access == SY_ACCESS_WRITE && said->what_write) return said->what_write;
-    return said->what;
+    bool reads = said->where && fault->access == SY_ACCESS_READ;
+    bool writes = said->where && fault->access == SY_ACCESS_WRITE;
+    sy_report_text(reads ? "read" : writes ? "write" : said->what);
+    if (said->where) sy_report_text(said->where);
 }
 
 static bool tells_found_size(const sy_fault *fault) {
@@ -196,7 +194,7 @@ static void add_fault_headline(const sy_fault *fault) {
     bool segment = fault->kind == SY_FAULT_NOT_ALLOCATED || fault->kind == SY_FAULT_SEGMENT_SIZE;
     sy_report_loud();
     sy_report_text("slabyard: ");
-    sy_report_text(what_of(fault));
+    add_what(fault);
     sy_report_text(": ");
     sy_report_hex((uintptr_t)fault->address);
     if (segment)

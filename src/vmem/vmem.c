@@ -462,22 +462,21 @@ const sy_part sy_arenas_part = {
 
 /* ---- for tools that read the process (base/shape.h) ---- */
 
-static const sy_shape_number vmem_shape_numbers[] = {
-    SY_SHAPE_FIELD(sy_vmem, sy_vmem, next),
-    SY_SHAPE_FIELD(sy_vmem, sy_vmem, first),
-    SY_SHAPE_FIELD(sy_vmem, sy_vmem, blocks),
-    SY_SHAPE_FIELD(sy_vmem, sy_vmem, part),
-    SY_SHAPE_TYPE(sy_vmem, sy_vmem),
-    SY_SHAPE_FIELD(sy_boundary, sy_boundary, next),
-    SY_SHAPE_FIELD(sy_boundary, sy_boundary, block),
-    SY_SHAPE_FIELD(sy_tag_block, sy_tag_block, next),
-    SY_SHAPE_FIELD(sy_tag_block, sy_tag_block, bytes),
-    SY_SHAPE_CONSTANT(SY_TABLE_PARTS),
-    SY_SHAPE_CONSTANT(SY_BUCKETS),
-};
+#define VMEM_VARIABLES(row) row(sy_arenas, arenas)
 
-static const sy_shape_variable vmem_shape_variables[] = {
-    SY_SHAPE_VARIABLE(sy_arenas, arenas),
-};
+static const sy_shape_row vmem_shape_rows[] = {SY_SHAPE_FIELD(sy_vmem, sy_vmem, next),
+                                               SY_SHAPE_FIELD(sy_vmem, sy_vmem, first),
+                                               SY_SHAPE_FIELD(sy_vmem, sy_vmem, blocks),
+                                               SY_SHAPE_FIELD(sy_vmem, sy_vmem, part),
+                                               SY_SHAPE_TYPE(sy_vmem, sy_vmem),
+                                               SY_SHAPE_FIELD(sy_boundary, sy_boundary, next),
+                                               SY_SHAPE_FIELD(sy_boundary, sy_boundary, block),
+                                               SY_SHAPE_FIELD(sy_tag_block, sy_tag_block, next),
+                                               SY_SHAPE_FIELD(sy_tag_block, sy_tag_block, bytes),
+                                               SY_SHAPE_CONSTANT(SY_TABLE_PARTS),
+                                               SY_SHAPE_CONSTANT(SY_BUCKETS),
+                                               VMEM_VARIABLES(SY_SHAPE_VARIABLE)};
 
-const sy_shape_part sy_vmem_shape = SY_SHAPE_PART(vmem_shape_numbers, vmem_shape_variables);
+static const void *const vmem_shape_addresses[] = {VMEM_VARIABLES(SY_SHAPE_ADDRESS)};
+
+const sy_shape_part sy_vmem_shape = SY_SHAPE_PART(vmem_shape_rows, vmem_shape_addresses);

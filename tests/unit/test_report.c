@@ -85,7 +85,7 @@ uint32_t sy_stack_from(uintptr_t code) {
 }
 
 const sy_part sy_stack_part = {.settle = NULL};
-const sy_shape_part sy_stack_shape = {.numbers = NULL};
+const sy_shape_part sy_stack_shape = {.rows = NULL};
 
 size_t sy_stack_frames(uint32_t number, const void *const **frames) {
     *frames = stack;

@@ -63,14 +63,14 @@ static void a_note_leads_to_the_description(void **state) {
 #endif
 
 /* Looks a name up; there is one row with it. NULL: there is none. */
-static const sy_shape_number *number_named(const char *name) {
-    const sy_shape_number *found = NULL;
+static const sy_shape_row *row_named(const char *name) {
+    const sy_shape_row *found = NULL;
     for (uint32_t i = 0; i < sy_shape_1.part_count; i++) {
         const sy_shape_part *part = sy_shape_1.parts[i];
-        for (uint32_t k = 0; k < part->number_count; k++) {
-            if (strcmp(part->numbers[k].name, name) != 0) continue;
+        for (uint32_t k = 0; k < part->row_count; k++) {
+            if (strcmp(part->rows[k].name, name) != 0) continue;
             assert_null(found);
-            found = &part->numbers[k];
+            found = &part->rows[k];
         }
     }
     return found;
@@ -78,32 +78,32 @@ static const sy_shape_number *number_named(const char *name) {
 
 static void each_name_is_whole_and_stands_once(void **state) {
     (void)state;
-    size_t numbers = 0, variables = 0;
+    size_t rows = 0, variables = 0;
     for (uint32_t i = 0; i < sy_shape_1.part_count; i++) {
         const sy_shape_part *part = sy_shape_1.parts[i];
-        for (uint32_t k = 0; k < part->number_count; k++, numbers++) {
-            const char *name = part->numbers[k].name;
-            assert_non_null(memchr(name, 0, sizeof part->numbers[k].name));
-            assert_ptr_equal(number_named(name), &part->numbers[k]);
+        uint32_t found = 0;
+        for (uint32_t k = 0; k < part->row_count; k++, rows++) {
+            found += part->rows[k].bytes == SY_SHAPE_IS_VARIABLE;
+            const char *name = part->rows[k].name;
+            assert_non_null(memchr(name, 0, sizeof part->rows[k].name));
+            assert_ptr_equal(row_named(name), &part->rows[k]);
         }
-        for (uint32_t k = 0; k < part->variable_count; k++, variables++) {
-            const sy_shape_variable *row = &part->variables[k];
-            assert_non_null(memchr(row->name, 0, sizeof row->name));
-            assert_non_null(row->address);
-        }
+        assert_int_equal(found, part->address_count);
+        for (uint32_t k = 0; k < part->address_count; k++, variables++)
+            assert_non_null(part->addresses[k]);
     }
-    assert_true(numbers > 60 && variables > 15);
+    assert_true(rows > 75 && variables > 15);
 }
 
 static void fields_have_their_places(void **state) {
     (void)state;
-    const sy_shape_number *name = number_named("sy_cache.name");
+    const sy_shape_row *name = row_named("sy_cache.name");
     assert_non_null(name);
     assert_int_equal(name->value, offsetof(sy_cache, name));
     assert_int_equal(name->bytes, SY_CACHE_NAME_MAX + 1);
-    assert_int_equal(number_named("sy_thread")->bytes, sizeof(sy_thread));
-    assert_int_equal(number_named("SY_UNIT_SHIFT")->value, SY_UNIT_SHIFT);
-    assert_null(number_named("sy_cache.nothing"));
+    assert_int_equal(row_named("sy_thread")->bytes, sizeof(sy_thread));
+    assert_int_equal(row_named("SY_UNIT_SHIFT")->value, SY_UNIT_SHIFT);
+    assert_null(row_named("sy_cache.nothing"));
 }
 
 static void has_own_number(void *cache) {

@@ -22,7 +22,7 @@
 #    if defined(__x86_64__) || defined(__i386__)
 
 static const struct {
-    const char *name;
+    char name[4];
     int number;
 } registers[] = {
 #        if defined(__i386__)

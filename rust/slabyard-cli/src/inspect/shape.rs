@@ -195,29 +195,25 @@ impl Names {
     }
 
     fn read_part(&mut self, image: &Image, part: u64) -> Result<()> {
-        const NUMBER: usize = 48;
-        const VARIABLE: usize = 48;
-        let (numbers, variables) = (image.word(part)?, image.word(part.wrapping_add(8))?);
-        let number_count = image.number(part.wrapping_add(16), 4)?;
-        let variable_count = image.number(part.wrapping_add(20), 4)?;
-        if number_count > ROWS_MAX || variable_count > ROWS_MAX {
+        const ROW: usize = 48;
+        const IS_VARIABLE: u32 = u32::MAX;
+        let (rows, addresses) = (image.word(part)?, image.word(part.wrapping_add(8))?);
+        let row_count = image.number(part.wrapping_add(16), 4)?;
+        let address_count = image.number(part.wrapping_add(20), 4)?;
+        if row_count > ROWS_MAX || address_count > row_count {
             bail!(DAMAGED);
         }
-        for row in image
-            .bytes(numbers, number_count * NUMBER as u64)?
-            .chunks_exact(NUMBER)
-        {
+        let rows = image.bytes(rows, row_count * ROW as u64)?;
+        let mut addresses = image.words(addresses, address_count)?.into_iter();
+        for row in rows.chunks_exact(ROW) {
             let word = |at: usize| u32::from_le_bytes(row[at..at + 4].try_into().expect("four"));
-            let field = Field {
-                offset: word(40),
-                bytes: word(44),
-            };
-            self.numbers.insert(text_of(&row[..40]), field);
-        }
-        let rows = image.bytes(variables, variable_count * VARIABLE as u64)?;
-        for row in rows.chunks_exact(VARIABLE) {
-            let address = u64::from_le_bytes(row[..8].try_into().expect("eight"));
-            self.variables.insert(text_of(&row[8..]), address);
+            let (name, offset, bytes) = (text_of(&row[..40]), word(40), word(44));
+            if bytes == IS_VARIABLE {
+                let address = addresses.next().context(DAMAGED)?;
+                self.variables.insert(name, address);
+            } else {
+                self.numbers.insert(name, Field { offset, bytes });
+            }
         }
         Ok(())
     }
