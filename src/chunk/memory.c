@@ -324,6 +324,7 @@ static const sy_shape_row memory_shape_rows[] = {SY_SHAPE_FIELD(sy_memory, sy_me
                                                  SY_SHAPE_FIELD(sy_slab, sy_slab, owner),
                                                  SY_SHAPE_FIELD(sy_slab, sy_slab, free),
                                                  SY_SHAPE_FIELD(sy_slab, sy_slab, slots),
+                                                 SY_SHAPE_FIELD(sy_slab, sy_slab, free_count),
                                                  SY_SHAPE_FIELD(sy_slab, sy_slab, watermark),
                                                  SY_SHAPE_FIELD(sy_slab, sy_slab, pieces),
                                                  SY_SHAPE_FIELD(sy_slab, sy_slab, bytes),

@@ -69,7 +69,7 @@ under_load() {
         account "$pid"
         count=$((count + 1))
         [ "${residual#-}" -le "$worst" ] || worst=${residual#-}
-        for what in caches threads pins; do
+        for what in caches threads pins verify; do
             "$tool" "$what" "$pid" >"$work/$what.txt"
         done
         grep 'heap-\|session' "$work/caches.txt" >/dev/null || fail "$name: there are no caches"

@@ -5,6 +5,7 @@
     slabyard threads           what waits in the magazines of threads
     slabyard pins              what keeps free memory
     slabyard whatis ADDRESS    what lies at the value of an expression
+    slabyard verify            free objects that are in two places, or in the wrong one
     slabyard walk CACHE        the live objects of a cache, or its free slots with --free
 
 The commands work for a program that gdb runs or is attached to, and for a core file. They call the
@@ -83,7 +84,8 @@ def ask(subcommand, arguments):
         )
     gdb.write(ended.stdout)
     said = ended.stderr.rstrip("\n")
-    if ended.returncode != 0:
+    found_faults = subcommand == "verify" and ended.returncode == 1 and not said
+    if ended.returncode != 0 and not found_faults:
         raise gdb.GdbError(said or "The tool %s ended with %d." % (tool, ended.returncode))
     if said:
         gdb.write(said + "\n", gdb.STDERR)
@@ -193,6 +195,7 @@ def register():
     Plain("caches", "Show the caches and size classes of the program; --all shows all.")
     Plain("threads", "Show what waits in the magazines of threads; --all shows all.")
     Plain("pins", "Show which objects and which magazines keep free memory.")
+    Plain("verify", "Look for free objects that are in two places, or in the wrong one.")
     WhatIs()
     Walk()
     gdb.printing.register_pretty_printer(None, Printers(), replace=True)

@@ -6,6 +6,7 @@ use crate::ui;
 use anyhow::{bail, Context, Result};
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 #[derive(Subcommand)]
 pub enum Ask {
@@ -23,6 +24,8 @@ pub enum Ask {
     Map(MapArgs),
     /// List the live objects of a cache: their addresses and sizes
     Walk(WalkArgs),
+    /// Look for free objects that are in two places or in the wrong one, as after a double free
+    Verify(VerifyArgs),
     /// Write the account of a process to a file
     Snapshot(SnapshotArgs),
     /// Show what has changed between two snapshots
@@ -111,6 +114,13 @@ pub struct WalkArgs {
     /// List at most so many
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1000)]
     most: usize,
+}
+
+#[derive(Args)]
+pub struct VerifyArgs {
+    /// The process: its number, its name if it is the only one, or a core file
+    #[arg(value_name = "PROCESS")]
+    process: String,
 }
 
 #[derive(Args)]
@@ -207,6 +217,7 @@ pub fn run(ask: &Ask) -> Result<u8> {
                 ));
             }
         }
+        Ask::Verify(args) => return verify(&args.process),
         Ask::Snapshot(args) => write_snapshot(args)?,
         Ask::Diff(args) => {
             let (before, after) = (Snapshot::read(&args.before)?, Snapshot::read(&args.after)?);
@@ -232,6 +243,24 @@ fn show_account(args: &AccountArgs) -> Result<()> {
         (_, true) => metrics::open_metrics(&[account]),
         _ => text::account(&account),
     })
+}
+
+/// So often a running process is looked at before a fault is one.
+const LOOKS: usize = 5;
+const LOOKS_APART: Duration = Duration::from_millis(50);
+
+fn verify(process: &str) -> Result<u8> {
+    let first = look(process, Depth::Quick)?;
+    let mut report = first.verify();
+    for _ in 1..LOOKS {
+        if !first.is_running() || report.faults.is_empty() {
+            break;
+        }
+        std::thread::sleep(LOOKS_APART);
+        report.keep_common(&Look::at(first.pid, Depth::Quick)?.verify());
+    }
+    ui::print(&text::faults(&report))?;
+    Ok(u8::from(!report.faults.is_empty()))
 }
 
 fn write_map(args: &MapArgs) -> Result<()> {

@@ -24,6 +24,8 @@ pub enum Holder {
 #[derive(Debug, Clone, Copy)]
 pub struct Waiting {
     pub address: u64,
+    /// The number of the cache's client that the magazine belongs to.
+    pub client: u32,
     pub holder: Holder,
 }
 
@@ -102,6 +104,8 @@ pub struct Slab {
     pub cache: usize,
     pub first: u64,
     pub slots: u64,
+    /// Free slots, as the slab counts them.
+    pub free_count: u64,
     /// Slots from here on were never used.
     pub watermark: u64,
     /// A bit for each slot: it is free in the slab.
@@ -197,6 +201,8 @@ pub struct Heap {
     pub areas: Vec<Area>,
     /// In order of address.
     pub waiting: Vec<Waiting>,
+    /// Free objects that were found in two magazines.
+    pub twice: Vec<(Waiting, Waiting)>,
     /// In order of address; parts of one may be in none.
     pub own: Vec<(Range<u64>, Own)>,
     /// Pages of guarded objects.
@@ -239,6 +245,9 @@ pub fn read(image: &Image, found: &Found) -> Result<Heap> {
     let mut heap = reader.heap;
     drop_overlaps(&mut heap);
     heap.waiting.sort_by_key(|one| one.address);
+    let pairs = heap.waiting.windows(2);
+    let twice = pairs.filter(|pair| pair[0].address == pair[1].address);
+    heap.twice = twice.map(|pair| (pair[0], pair[1])).collect();
     heap.waiting.dedup_by_key(|one| one.address);
     Ok(heap)
 }
@@ -554,6 +563,7 @@ impl Reader<'_> {
             cache,
             first: record.get(fields.first),
             slots,
+            free_count: record.get(fields.free_count),
             watermark: record.get(fields.watermark),
             free,
         })
@@ -718,9 +728,11 @@ impl Reader<'_> {
                 Some(slot) => ordinals.place(self.image, word, slot),
                 None => Some(word),
             };
-            self.heap
-                .waiting
-                .extend(address.map(|address| Waiting { address, holder }));
+            self.heap.waiting.extend(address.map(|address| Waiting {
+                address,
+                client: client as u32,
+                holder,
+            }));
         }
         next
     }

@@ -3,7 +3,7 @@
 //! The process need not help, and is not stopped. [`live`] opens a process as an [`image`], and
 //! [`core`] a core file; [`shape`] finds the library in it; [`heap`] reads what the library has; [`segments`] divides the
 //! memory for objects; [`account`] counts each resident page once; [`pins`] says what keeps free
-//! memory from going back; [`walk`] lists the objects of a cache; [`text`], [`map`], [`metrics`] and
+//! memory from going back; [`walk`] lists the objects of a cache; [`verify`] looks for what must not be; [`text`], [`map`], [`metrics`] and
 //! [`snapshot`] show and keep it. [`top`] shows it live, and [`watch`] keeps it from time to time;
 //! both [`follow`] a process.
 
@@ -25,6 +25,7 @@ mod snapshot;
 mod tests;
 pub mod text;
 mod top;
+mod verify;
 pub mod walk;
 mod watch;
 
@@ -89,6 +90,11 @@ impl Look {
             heaps,
             core: Some(core.about),
         })
+    }
+
+    /// Whether it is a process, which goes on; else it is a core.
+    fn is_running(&self) -> bool {
+        self.core.is_none()
     }
 
     pub fn account(&self) -> Account {
@@ -167,6 +173,15 @@ impl Look {
             anyhow::bail!("there is no cache {cache:?}; `slabyard caches --all` lists all caches");
         }
         Ok((lines, count))
+    }
+
+    /// What is wrong in the library's structures.
+    pub fn verify(&self) -> verify::Report {
+        let mut report = verify::Report::default();
+        self.heaps
+            .iter()
+            .for_each(|heap| verify::check(heap, &mut report));
+        report
     }
 
     /// What lies at an address, in words.

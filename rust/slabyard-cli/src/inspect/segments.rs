@@ -231,6 +231,7 @@ mod tests {
             cache: 0,
             first: START,
             slots,
+            free_count: free.iter().map(|word| u64::from(word.count_ones())).sum(),
             watermark,
             free,
         };
@@ -241,6 +242,7 @@ mod tests {
         };
         let waits = |&slot: &u64| Waiting {
             address: START + slot * SLOT,
+            client: 0,
             holder: Holder::Depot,
         };
         Heap {

@@ -5,6 +5,7 @@ use super::heap::{drop_shared, Area, Cache, Content, Heap, Kind, Run, Slab, Thre
 use super::image::{Image, Mapping, Resident, Source, Weight};
 use super::{metrics, snapshot::Snapshot, Depth, Look};
 use slabyard_sys::*;
+use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void, CStr, CString};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::ops::Range;
@@ -144,25 +145,30 @@ fn stage() {
     }
     // The pages of the data that were read make no difference any more.
     assert!(data.iter().step_by(4096).any(|&byte| byte != 0));
+    tell_ready();
+}
+
+/// Ends the lines of a stage, and waits to be looked at.
+pub(super) fn tell_ready() {
     println!("ready");
     std::io::stdout().flush().unwrap();
     let _ = std::io::stdin().read(&mut [0]);
 }
 
-struct Stage {
+/// A process that a test looks at: it runs another, ignored test.
+pub(super) struct Stage {
     child: Child,
     lines: Vec<Vec<String>>,
 }
 
 impl Stage {
     fn start() -> Self {
+        Self::of("inspect::tests::stage")
+    }
+
+    pub(super) fn of(test: &str) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args([
-                "inspect::tests::stage",
-                "--exact",
-                "--ignored",
-                "--nocapture",
-            ])
+            .args([test, "--exact", "--ignored", "--nocapture"])
             .env("SLABYARD", "decay=off")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -177,7 +183,11 @@ impl Stage {
         Stage { child, lines }
     }
 
-    fn lines<'a>(&'a self, first: &'a str) -> impl Iterator<Item = &'a [String]> {
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(super) fn lines<'a>(&'a self, first: &'a str) -> impl Iterator<Item = &'a [String]> {
         let lines = self.lines.iter().filter(move |line| line[0] == *first);
         lines.map(|line| &line[1..])
     }
@@ -195,7 +205,7 @@ fn a_process_is_accounted_for_to_the_page() {
     let stage = Stage::start();
     // The system may take pages of files away between the account and its own sums.
     let take = || {
-        let look = Look::at(stage.child.id(), Depth::Whole).unwrap();
+        let look = Look::at(stage.pid(), Depth::Whole).unwrap();
         let account = look.account();
         (look, account)
     };
@@ -232,6 +242,7 @@ fn a_process_is_accounted_for_to_the_page() {
     agrees_with_the_library(&stage, &account);
     words_for_addresses(&stage, &look);
     every_free_byte_has_a_keeper(&look, &account);
+    assert_eq!(look.verify().faults, BTreeMap::new());
     let again = Snapshot::parse(&Snapshot::of(account).to_json().unwrap()).unwrap();
     assert_eq!(again.account.rss_bytes, look.account().rss_bytes);
 }
@@ -335,6 +346,7 @@ fn retired_slots_are_no_objects() {
         first: 0x1000,
         slots: 4,
         watermark: 4,
+        free_count: 0,
         free: vec![0],
     };
     let run = Run {

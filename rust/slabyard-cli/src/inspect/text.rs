@@ -4,6 +4,7 @@ use super::account::{Account, CacheRow, What};
 use super::heap::{Heap, Holder};
 use super::pins::{Kept, Page, Pin, Pins};
 use super::snapshot::{Change, Changes};
+use super::verify::Report;
 use crate::report::table::{lay_out, paragraph};
 use crate::ui::{bytes, grouped};
 use std::fmt::Write;
@@ -358,4 +359,19 @@ fn table(text: &mut String, title: &str, changes: &[Change]) {
     }
     lay_out(text, &rows);
     text.push('\n');
+}
+
+/// What is wrong in a heap.
+pub fn faults(report: &Report) -> String {
+    const SHOWN: usize = 100;
+    let mut text = format!("Looked at {}.\n", report.extent());
+    for (address, what) in report.faults.iter().take(SHOWN) {
+        text += &format!("{address:#x}: {what}\n");
+    }
+    text += &match report.faults.len() {
+        0 => "Nothing is wrong.\n".to_string(),
+        1 => "1 fault.\n".to_string(),
+        count => format!("{count} faults.\n"),
+    };
+    text
 }

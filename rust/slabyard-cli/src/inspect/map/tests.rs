@@ -51,6 +51,7 @@ fn slab(cache: usize, first: u64, slots: u64, watermark: u64, free: Vec<u64>) ->
         cache,
         first,
         slots,
+        free_count: free.iter().map(|word| u64::from(word.count_ones())).sum(),
         watermark,
         free,
     })
@@ -103,7 +104,11 @@ fn small(name: &str) -> Heap {
     let large = vec![run(START + FRAME, 65, Content::Span)];
     let mut kept = area(START + 4 * FRAME, 1, Vec::new());
     kept.kept = true;
-    let waiting = |address, holder| Waiting { address, holder };
+    let waiting = |address, holder| Waiting {
+        address,
+        client: 0,
+        holder,
+    };
     Heap {
         file: "libslabyard.so".into(),
         caches: vec![
