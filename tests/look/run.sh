@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Looks into real servers under load with the tool: redis-server, PostgreSQL, and a static one of the
-# examples. While a server runs, an account may differ from the system's figure by what the server
-# does meanwhile; while it is stopped, it must be equal to the page. Prometheus scrapes the export
-# and is asked for it. On Debian, missing programs are installed first.
+# Looks into real servers under load with the tool: redis-server, PostgreSQL, a static one of the
+# examples, and one in Rust. While a server runs, an account may differ from the system's figure by
+# what the server does meanwhile; while it is stopped, it must be equal to the page. Prometheus
+# scrapes the export and is asked for it. On Debian, missing programs are installed first.
 #
 # Usage: tests/look/run.sh [TOOL]        default: rust/target/release/slabyard
 set -euo pipefail
@@ -11,7 +11,7 @@ cd "$(dirname "$0")/../.."
 tool=$(readlink -f "${1:-rust/target/release/slabyard}")
 [ -x "$tool" ] || fail "there is no tool $tool: cargo build --release -p slabyard-cli makes it"
 scripts/install.sh look
-export PATH=/usr/sbin:/usr/bin:/sbin:/bin:$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -n 1)
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin:$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -n 1):$(dirname "$(command -v cargo)")
 
 work=$(mktemp -d)
 chmod 755 "$work"
@@ -176,6 +176,30 @@ static_server() {
     exact "kv_server, static and stripped" $((50000 * 100)) "$pid"
 }
 
+# A server in Rust whose global allocator is the library: after a spike of requests it waits.
+rust_server() {
+    local root=$PWD
+    mkdir -p "$work/rust/src"
+    cat >"$work/rust/Cargo.toml" <<END
+[package]
+name = "server"
+edition = "2021"
+[dependencies]
+libc = "0.2"
+slabyard = { path = "$root/rust/slabyard" }
+[workspace]
+END
+    sed "s|server/serve.rs|$root/rust/bench/examples/server/serve.rs|" rust/bench/examples/server_slabyard.rs >"$work/rust/src/main.rs"
+    (cd "$work/rust" && cargo build --release) >"$work/cargo.log" 2>&1 || fail "$(tail -n 20 "$work/cargo.log")"
+    "$work/rust/target/release/server" 1 60 >"$work/rust.log" &
+    local pid=$!
+    servers+=("$pid")
+    wait_for grep -q . "$work/rust.log"
+    under_load "a server in Rust" "$pid" sleep 3
+    exact "a server in Rust" $((1 << 20)) "$pid"
+}
+
 redis
 postgres
 static_server
+rust_server
