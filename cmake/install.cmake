@@ -66,6 +66,8 @@ if(CMAKE_SYSTEM_NAME STREQUAL Linux)
     endforeach()
 endif()
 
+install(FILES tools/grafana/slabyard.json DESTINATION ${CMAKE_INSTALL_DATADIR}/slabyard)
+
 # The documents are installed with the folders of the repository, so their relative links work.
 install(FILES LICENSE README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md SECURITY.md
     DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -130,7 +130,18 @@ END
     [ $((sum - rss)) -lt $((1 << 20)) ] && [ $((rss - sum)) -lt $((1 << 20)) ] ||
         fail "Prometheus has $sum bytes, the account $rss"
     [ "$(asked 'count(slabyard_cache_objects{state="live"})')" -gt 3 ] || fail "Prometheus has no caches"
-    echo "ok prometheus: $sum bytes"
+    # The queries of the dashboard, for all programs and processes.
+    local query queries=0
+    while read -r query; do
+        curl -sf --get "http://127.0.0.1:$listen/api/v1/query" --data-urlencode "query=$query" >"$work/answer" ||
+            fail "Prometheus refuses a query of the dashboard: $query"
+        queries=$((queries + 1))
+    done < <(python3 -c '
+import json, re, sys
+for panel in json.load(open(sys.argv[1]))["panels"]:
+    print(re.sub(r"[$](program|pid)", ".*", panel["targets"][0]["expr"]))' tools/grafana/slabyard.json)
+    [ "$queries" -gt 5 ] || fail "the dashboard has $queries queries"
+    echo "ok prometheus: $sum bytes, $queries queries of the dashboard"
 }
 
 postgres() {

@@ -235,3 +235,44 @@ fn scrape(names: &[String]) -> String {
     }
     open_metrics(&accounts)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The dashboard for Grafana asks for metrics by name.
+    #[test]
+    fn a_dashboard_asks_for_metrics_that_there_are() {
+        let file = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../tools/grafana/slabyard.json"
+        );
+        let text = std::fs::read_to_string(file).unwrap();
+        let dashboard: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let families = [
+            &RESIDENT, &SHARE, &RESIDUAL, &SPACE, &OBJECTS, &CACHE, &REFILLS, &FLUSHES, &REFUSED,
+            &THREAD,
+        ];
+        let known: Vec<String> = families
+            .iter()
+            .map(|Family(name, kind, _)| match *kind {
+                "counter" => format!("{name}_total"),
+                _ => name.to_string(),
+            })
+            .collect();
+        let panels = dashboard["panels"].as_array().unwrap();
+        assert!(panels.len() > 5);
+        for panel in panels {
+            let asked = panel["targets"][0]["expr"].as_str().unwrap();
+            let is_name = |one: &char| one.is_ascii_alphanumeric() || *one == '_';
+            let names: Vec<String> = asked
+                .match_indices("slabyard_")
+                .map(|(at, _)| asked[at..].chars().take_while(is_name).collect())
+                .collect();
+            assert!(!names.is_empty(), "{asked}");
+            for name in names {
+                assert!(known.contains(&name), "{name}");
+            }
+        }
+    }
+}
