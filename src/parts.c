@@ -64,7 +64,7 @@ const sy_teller *const sy_tell = &sy_reports;
 static const sy_shape_part *const shape_parts[] = {
     &sy_stack_shape, &sy_guard_shape, &sy_thread_shape, &sy_roster_shape,    &sy_store_shape,
     &sy_depot_shape, &sy_vmem_shape,  &sy_map_shape,    &sy_memory_shape,    &sy_headers_shape,
-    &sy_side_shape,  &sy_cache_shape, &sy_mixed_shape,  &sy_directory_shape,
+    &sy_side_shape,  &sy_cache_shape, &sy_mixed_shape,  &sy_directory_shape, &sy_maintenance_shape,
 };
 
 __attribute__((used)) const sy_shape sy_shape_1 = {

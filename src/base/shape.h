@@ -11,7 +11,9 @@
  * can move, and tools still find it. A field or variable whose meaning changes gets another name:
  * tools that look for the old one then say that they do not know this version.
  *
- * Nothing in the process itself reads this. Below: nothing. Above: every layer.
+ * Nothing in the process itself reads this. `slabyard trim` writes one of the variables.
+ *
+ * Below: nothing. Above: every layer.
  */
 #ifndef SY_BASE_SHAPE_H
 #define SY_BASE_SHAPE_H
@@ -54,6 +56,7 @@ extern SY_HIDDEN const sy_shape_part sy_thread_shape, sy_roster_shape, sy_store_
 extern SY_HIDDEN const sy_shape_part sy_vmem_shape;
 extern SY_HIDDEN const sy_shape_part sy_map_shape, sy_memory_shape, sy_headers_shape, sy_side_shape;
 extern SY_HIDDEN const sy_shape_part sy_cache_shape, sy_mixed_shape, sy_directory_shape;
+extern SY_HIDDEN const sy_shape_part sy_maintenance_shape;
 
 /* Rows of a part. `as`: the name of the structure or variable for the tools. */
 #define SY_SHAPE_FIELD(as, type, field) \

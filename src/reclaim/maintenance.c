@@ -19,6 +19,7 @@
 #include <stddef.h>
 
 #include "base/flag.h"
+#include "base/shape.h"
 #include "chunk/chunk.h"
 #include "chunk/quota.h"
 #include "debug/fail.h"
@@ -44,6 +45,7 @@ static _Atomic uint32_t state;
 static _Atomic uint32_t pauses; /* number of threads that need a process without this one */
 static sy_flag forbidden;       /* by a sandbox */
 static SY_TLS bool is_it;       /* this thread is the maintenance thread */
+static _Atomic uint8_t asked;   /* a trim; set by `slabyard trim`, from another process */
 static bool observed;           /* used by the maintenance thread: the observer runs */
 static _Atomic bool hidden;     /* the maintenance thread that ran last was started hidden */
 static _Atomic unsigned number; /* of the thread that may be in the process still; 0: of none */
@@ -82,10 +84,12 @@ static bool is_left_alone(void) {
     return sy_os_is_left_alone(observed ? 2 : 1);
 }
 
-/* Does what the observer's readings call for. */
+/* Does what the observer's readings call for, and what the tool asked for. */
 static void relieve(void) {
     unsigned saw = atomic_exchange_explicit(&sy_observer_saw, 0, memory_order_acquire);
-    if (saw & SY_OBSERVER_STALL) sy_reclaim_at_once();
+    bool is_asked = atomic_load_explicit(&asked, memory_order_acquire);
+    if (saw & SY_OBSERVER_STALL || is_asked) sy_reclaim_at_once();
+    if (is_asked) atomic_store_explicit(&asked, 0, memory_order_release);
     if (saw & SY_OBSERVER_LIMIT) sy_reclaim_near_limit();
 }
 
@@ -321,3 +325,15 @@ static int obey_options(void) {
 }
 
 const sy_part sy_maintenance_part = {.finish = obey_options, .recover = forget_thread};
+
+/* ---- for tools that read the process (base/shape.h) ---- */
+
+#define MAINTENANCE_VARIABLES(row) row(sy_trim_asked, asked) row(sy_maintenance_state, state)
+
+static const sy_shape_row maintenance_shape_rows[] = {{"sy_maintenance_runs", RUNS, 0},
+                                                      MAINTENANCE_VARIABLES(SY_SHAPE_VARIABLE)};
+
+static const void *const maintenance_shape_addresses[] = {MAINTENANCE_VARIABLES(SY_SHAPE_ADDRESS)};
+
+const sy_shape_part sy_maintenance_shape =
+    SY_SHAPE_PART(maintenance_shape_rows, maintenance_shape_addresses);

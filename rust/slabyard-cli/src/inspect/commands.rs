@@ -1,7 +1,7 @@
 //! The subcommands that look into processes.
 
 use super::snapshot::{self, write_whole, Snapshot};
-use super::{map, metrics, process, text, top, watch, Depth, Look};
+use super::{map, metrics, process, text, top, trim, watch, Depth, Look};
 use crate::ui;
 use anyhow::{bail, Context, Result};
 use clap::{Args, Subcommand};
@@ -26,6 +26,8 @@ pub enum Ask {
     Walk(WalkArgs),
     /// Look for free objects that are in two places or in the wrong one, as after a double free
     Verify(VerifyArgs),
+    /// Ask a running process to give its free memory back now
+    Trim(TrimArgs),
     /// Write the account of a process to a file
     Snapshot(SnapshotArgs),
     /// Show what has changed between two snapshots
@@ -119,6 +121,13 @@ pub struct WalkArgs {
 #[derive(Args)]
 pub struct VerifyArgs {
     /// The process: its number, its name if it is the only one, or a core file
+    #[arg(value_name = "PROCESS")]
+    process: String,
+}
+
+#[derive(Args)]
+pub struct TrimArgs {
+    /// The process: its number, or its name if it is the only one
     #[arg(value_name = "PROCESS")]
     process: String,
 }
@@ -218,6 +227,7 @@ pub fn run(ask: &Ask) -> Result<u8> {
             }
         }
         Ask::Verify(args) => return verify(&args.process),
+        Ask::Trim(args) => ui::print(&trim::trim(process(&args.process)?)?)?,
         Ask::Snapshot(args) => write_snapshot(args)?,
         Ask::Diff(args) => {
             let (before, after) = (Snapshot::read(&args.before)?, Snapshot::read(&args.after)?);

@@ -95,7 +95,7 @@ pub fn sums(pid: u32) -> Option<(u64, u64)> {
     Some((of("Rss")?, of("Pss")?))
 }
 
-fn denied(pid: u32) -> String {
+pub fn denied(pid: u32) -> String {
     format!(
         "you may not read the memory of process {pid}: run this as the same user or as root, and see \
          /proc/sys/kernel/yama/ptrace_scope (with 1, only the parent of a process and root may)"

@@ -3,7 +3,8 @@
 //! The process need not help, and is not stopped. [`live`] opens a process as an [`image`], and
 //! [`core`] a core file; [`shape`] finds the library in it; [`heap`] reads what the library has; [`segments`] divides the
 //! memory for objects; [`account`] counts each resident page once; [`pins`] says what keeps free
-//! memory from going back; [`walk`] lists the objects of a cache; [`verify`] looks for what must not be; [`text`], [`map`], [`metrics`] and
+//! memory from going back; [`walk`] lists the objects of a cache; [`verify`] looks for what must not be; [`trim`] asks a process to
+//! give memory back; [`text`], [`map`], [`metrics`] and
 //! [`snapshot`] show and keep it. [`top`] shows it live, and [`watch`] keeps it from time to time;
 //! both [`follow`] a process.
 
@@ -25,6 +26,7 @@ mod snapshot;
 mod tests;
 pub mod text;
 mod top;
+mod trim;
 mod verify;
 pub mod walk;
 mod watch;

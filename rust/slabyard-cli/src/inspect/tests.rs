@@ -167,9 +167,15 @@ impl Stage {
     }
 
     pub(super) fn of(test: &str) -> Self {
+        Self::with(test, &[])
+    }
+
+    /// `variables`: more of the environment.
+    pub(super) fn with(test: &str, variables: &[(&str, &str)]) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args([test, "--exact", "--ignored", "--nocapture"])
             .env("SLABYARD", "decay=off")
+            .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
