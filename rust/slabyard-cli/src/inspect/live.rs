@@ -1,7 +1,8 @@
 //! Opens a running process: its mappings, its resident pages, its memory. The process is not stopped,
 //! and nothing in it changes.
 
-use super::image::{Image, Mapping, Source};
+use super::files::Memory;
+use super::image::{Image, Mapping};
 use super::shape;
 use anyhow::{bail, Context, Result};
 use procfs::process::{MMPermissions, MMapPath, MemoryMaps, Process};
@@ -10,14 +11,6 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-
-struct Memory(File);
-
-impl Source for Memory {
-    fn read(&self, address: u64, into: &mut [u8]) -> bool {
-        self.0.read_exact_at(into, address).is_ok()
-    }
-}
 
 /// Opens the memory of a process. `shares`: also how much of each mapping is the process's own, which
 /// takes the system as long as all the rest (60 ns for each resident page).
@@ -38,7 +31,7 @@ pub fn open(pid: u32, shares: bool) -> Result<Image> {
             _ => format!("cannot open {path}"),
         })
     };
-    let memory = Memory(file("mem")?);
+    let memory = file("mem")?;
     let mappings = mappings_of(&maps);
     let pagemap = file("pagemap")?;
     // The system lists a page of its own (vsyscall) behind all addresses of programs.
@@ -51,8 +44,12 @@ pub fn open(pid: u32, shares: bool) -> Result<Image> {
         // They count neither as RSS nor as PSS.
         pages.retain(|range| !mapping.range.contains(&range.start));
     }
-    // Pages in swap are read only if a structure of the library lies there.
-    Ok(Image::new(Box::new(memory), mappings, &pages).with(found.swapped))
+    let all = |range: &Range<u64>| range.clone();
+    let memory = Memory::new(pid, memory, &maps, &all, &pages, &found.swapped);
+    // Pages in swap, and of files, are read only if a structure of the library lies there.
+    let mut elsewhere: Vec<_> = memory.ranges().chain(found.swapped).collect();
+    elsewhere.sort_by_key(|range| range.start);
+    Ok(Image::new(Box::new(memory), mappings, &pages).with(elsewhere))
 }
 
 /// Whether a mapping consists of pages that the administrator set apart (hugetlbfs).
@@ -74,16 +71,28 @@ pub fn open_starts(pid: u32) -> Result<Image> {
     let process = Process::new(pid as i32).map_err(|error| explained(pid, error))?;
     let maps = process.maps().map_err(|error| explained(pid, error))?;
     let open = |name| File::open(format!("/proc/{pid}/{name}")).with_context(|| denied(pid));
-    let (memory, pagemap) = (Memory(open("mem")?), open("pagemap")?);
+    let (memory, pagemap) = (open("mem")?, open("pagemap")?);
     let mappings = mappings_of(&maps);
-    let pages = shape::starts(&mappings).filter_map(|one| {
-        let mut start = one.clone();
-        start.range.end = start.range.end.min(start.range.start + START);
-        let pages = scan(&pagemap, start.range.clone());
-        pages.or_else(|| walk(&pagemap, &[start]))
+    let start_of = |range: &Range<u64>| range.start..range.end.min(range.start + START);
+    let starts: Vec<Mapping> = shape::starts(&mappings)
+        .map(|one| Mapping {
+            range: start_of(&one.range),
+            ..one.clone()
+        })
+        .collect();
+    let pages = starts.iter().filter_map(|one| {
+        let pages = scan(&pagemap, one.range.clone());
+        pages.or_else(|| walk(&pagemap, std::slice::from_ref(one)))
     });
     let pages: Vec<_> = pages.flat_map(|pages| pages.resident).collect();
-    Ok(Image::new(Box::new(memory), mappings, &pages))
+    let within = |range: &Range<u64>| match starts.iter().find(|one| one.range.start == range.start)
+    {
+        Some(one) => one.range.clone(),
+        None => range.start..range.start,
+    };
+    let memory = Memory::new(pid, memory, &maps, &within, &pages, &[]);
+    let elsewhere = memory.ranges().collect();
+    Ok(Image::new(Box::new(memory), mappings, &pages).with(elsewhere))
 }
 
 /// The system's own sums: resident bytes and the process's share of them.

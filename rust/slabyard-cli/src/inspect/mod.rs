@@ -1,6 +1,6 @@
 //! Looks into a process that uses Slabyard, from outside: where its memory is, and what keeps it.
 //!
-//! The process need not help, and is not stopped. [`live`] opens a process as an [`image`], and
+//! The process need not help, and is not stopped. [`live`] opens a process as an [`image`], with the [`files`] that it has mapped, and
 //! [`core`] a core file; [`shape`] finds the library in it; [`heap`] reads what the library has; [`segments`] divides the
 //! memory for objects; [`account`] counts each resident page once; [`pins`] says what keeps free
 //! memory from going back; [`walk`] lists the objects of a cache; [`verify`] looks for what must not be; [`trim`] asks a process to
@@ -12,6 +12,7 @@ mod account;
 pub mod commands;
 pub mod core;
 mod fields;
+mod files;
 mod follow;
 mod heap;
 mod image;
