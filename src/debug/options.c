@@ -223,7 +223,7 @@ static const row table[OPTIONS] = {
     [SAMPLE] = {.says = {"sample", "1/N, N, all or off", "1/50000", "off",
                          "The drop-in malloc gives one allocation in N pages of its own, as guard "
                          "does, but with N of 10,000 or more at most 200 in a second; each "
-                         "allocation takes three instructions more, and frees stay as fast as "
+                         "allocation takes two instructions more, and frees stay as fast as "
                          "without."},
                 .type = &guard,
                 .service = SY_OS_GUARDS},

@@ -198,6 +198,31 @@ static void *alloc_in_class(unsigned class_number, size_t size, size_t align) {
 
 void *(sy_malloc)(size_t size) { return alloc(size); }
 
+/* The same, for callers whose allocations are counted (sampled.h). */
+
+SY_COLD void *sy_malloc_counted_slow(size_t size) {
+    sy_cpu_keep_frame();
+    if (size > SY_CLASS_SIZE_MAX) return span_to_write(size, SY_UNIT_BYTES);
+    void *object = sy_sampled_alloc(sy_class_for(size), size, SY_MALLOC_ALIGN);
+    return object ? object : (sy_malloc)(size);
+}
+
+void *sy_malloc_counted(size_t size) {
+    void *object;
+    bool done;
+    if (SY_LIKELY(size <= SY_WIDE_TABLE_MAX))
+        done = sy_fast_alloc_counted(size, &object);
+    else
+        done = size <= SY_CLASS_SIZE_MAX && sy_fast_pop_counted(sy_class_of(size), &object);
+    return SY_LIKELY(done) ? object : sy_malloc_counted_slow(size);
+}
+
+void *sy_calloc_counted(size_t size) {
+    if (SY_UNLIKELY(size > SY_CLASS_SIZE_MAX)) return sy_calloc(1, size);
+    void *object = sy_malloc_counted(size);
+    return object ? memset(object, 0, size) : NULL;
+}
+
 /* Multiplies. False with ENOMEM, as for a size that no object can have: the product overflows. */
 static inline bool multiply(size_t count, size_t size, size_t *bytes) {
     if (SY_LIKELY(!__builtin_mul_overflow(count, size, bytes))) return true;
@@ -244,6 +269,12 @@ void *sy_aligned_alloc(size_t align, size_t size) {
     unsigned class_number = aligned_class(align, size);
     if (class_number) return alloc_in_class(class_number, size, align);
     return span_to_write(size ? size : 1, align);
+}
+
+void *sy_aligned_alloc_counted(size_t align, size_t size) {
+    unsigned class_number = is_aligned_anyway(align, size) ? 0 : aligned_class(align, size);
+    void *object = class_number ? sy_sampled_alloc(class_number, size, align) : NULL;
+    return object ? object : sy_aligned_alloc(align, size);
 }
 
 void *sy_aligned_calloc(size_t align, size_t count, size_t size) {
@@ -558,7 +589,7 @@ static void raise_no_object(void *object) {
 }
 
 /* Objects that are spans, become spans, are checked or guarded, or are none. */
-static SY_COLD void *sy_realloc_slow(void *object, size_t size) {
+static SY_COLD void *sy_realloc_slow(void *object, size_t size, bool counts) {
     sy_cpu_keep_frame();
     size_t have;
     if (fits_in_mixed(object, size)) return object;
@@ -570,7 +601,9 @@ static SY_COLD void *sy_realloc_slow(void *object, size_t size) {
     sy_slab *span = checking(object) ? NULL : span_of(object);
     if (span && span_fits(span, size)) return object;
     for (;;) {
-        void *moved = size > have && size > SY_CLASS_SIZE_MAX ? alloc_growing(size) : alloc(size);
+        void *moved = size > have && size > SY_CLASS_SIZE_MAX ? alloc_growing(size)
+                      : counts                                ? sy_malloc_counted(size)
+                                                              : alloc(size);
         if (!moved) return NULL;
         bool done = move_content(object, moved, have < size ? have : size);
         sy_free(done ? object : moved);
@@ -578,8 +611,8 @@ static SY_COLD void *sy_realloc_slow(void *object, size_t size) {
     }
 }
 
-static void *move_to_class(void *object, unsigned class_number, size_t size) {
-    void *moved = alloc(size);
+static inline void *move_to_class(void *object, unsigned class_number, size_t size, bool counts) {
+    void *moved = counts ? sy_malloc_counted(size) : alloc(size);
     if (!moved) return NULL;
     size_t have = sy_class_size(class_number);
     memcpy(moved, object, have < size ? have : size);
@@ -589,14 +622,18 @@ static void *move_to_class(void *object, unsigned class_number, size_t size) {
 
 /* A small object stays where it is only if its class is exactly the class of the new size, so that
  * a sized free agrees with it. */
-void *sy_realloc(void *object, size_t size) {
-    if (!object) return alloc(size);
+static inline __attribute__((always_inline)) void *resize(void *object, size_t size, bool counts) {
+    if (!object) return counts ? sy_malloc_counted(size) : alloc(size);
     unsigned class_number = sy_class_at((uintptr_t)object);
     if (!is_plain_class(class_number) || SY_UNLIKELY(size > SY_CLASS_SIZE_MAX))
-        return sy_realloc_slow(object, size);
+        return sy_realloc_slow(object, size, counts);
     if (sy_class_has(class_number, size)) return object;
-    return move_to_class(object, class_number, size);
+    return move_to_class(object, class_number, size, counts);
 }
+
+void *sy_realloc(void *object, size_t size) { return resize(object, size, false); }
+
+void *sy_realloc_counted(void *object, size_t size) { return resize(object, size, true); }
 
 void *sy_reallocarray(void *object, size_t count, size_t size) {
     size_t bytes;

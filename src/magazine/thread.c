@@ -267,6 +267,10 @@ sy_thread *sy_thread_self(void) {
     return thread;
 }
 
+sy_loaded_slot *sy_countdown_slot(unsigned number) {
+    return sy_abi_1 == shut_slots ? NULL : &sy_abi_1[number];
+}
+
 sy_thread *sy_thread_running(void) { return sy_abi_1 == shut_slots ? NULL : sy_thread_own; }
 
 void sy_thread_idle(void) {
