@@ -56,3 +56,5 @@ int64_t sy_interval_of_chance(double chance) {
 int64_t sy_interval_next(uint32_t every) {
     return every == 1 ? 1 : 1 + (int64_t)(next_exponential() * (every - 0.5));
 }
+
+void sy_interval_seed(uint64_t seed) { state = seed; }

@@ -20,4 +20,7 @@ int64_t sy_interval_of_chance(double chance);
  * `every`. If `every` is 1, it is always 1. For any thread: each has random numbers of its own. */
 int64_t sy_interval_next(uint32_t every);
 
+/* For tests: from now on this thread has the random numbers of the seed, which is not 0. */
+void sy_interval_seed(uint64_t seed);
+
 #endif

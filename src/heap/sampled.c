@@ -11,11 +11,14 @@
 #include <stdatomic.h>
 
 #include "base/cpu.h"
+#include "base/random.h"
 #include "cache/cache.h"
 #include "cache/guarded.h"
 #include "debug/fail.h"
 #include "debug/interval.h"
 #include "debug/options.h"
+#include "debug/profile.h"
+#include "heap/classes.h"
 #include "magazine/countdown.h"
 #include "os/facts.h"
 #include "os/os.h"
@@ -47,17 +50,29 @@ static sy_cache *make_sampled_cache(void) {
 /* What the options say now. */
 typedef struct sy_sampling {
     uint32_t every; /* one allocation in so many is guarded; 0: none */
-    double chance;  /* of an allocation to be sampled */
+    double guard;   /* the chance of an allocation to be guarded, */
+    double profile; /* to be in the profile, */
+    double chance;  /* and to be at least one of both */
     int32_t tag;    /* differs, most likely, from the tag of other options; 0: nothing is sampled */
 } sy_sampling;
 
-static sy_sampling sampling_now(void) {
+/* The chance of an object to be in the profile. If the mean is large it is bytes / mean, and an
+ * object stands for `mean` bytes; it is never above 1. */
+static double profile_chance(size_t bytes, uint64_t mean) {
+    return mean ? (double)bytes / ((double)bytes + (double)mean) : 0;
+}
+
+/* For objects of so many bytes. */
+static sy_sampling sampling_now(size_t bytes) {
     sy_sampling now = {.every = 0};
     if (sy_start() != 0) return now;
+    uint64_t mean = sy_profile_mean();
     now.every = atomic_load_explicit(&sy_options_now.sample_every, memory_order_relaxed);
-    if (!now.every) return now;
-    now.chance = 1.0 / now.every;
-    now.tag = (int32_t)(1 + now.every % SY_COUNTDOWN_TAG);
+    if (!now.every && !mean) return now;
+    now.guard = now.every ? 1.0 / now.every : 0;
+    now.profile = profile_chance(bytes, mean);
+    now.chance = now.guard + now.profile - now.guard * now.profile;
+    now.tag = (int32_t)(1 + sy_random_mix(now.every + (mean << 32)) % SY_COUNTDOWN_TAG);
     return now;
 }
 
@@ -85,13 +100,13 @@ static bool end_count(int32_t *word, const sy_sampling *now) {
     return due;
 }
 
-/* Counts an allocation, if it is not counted yet. Returns whether it is sampled. A thread without
- * slots cannot count, and asks chance for each allocation. */
+/* Counts an allocation, if it is not counted yet. Returns whether it is sampled. A thread whose
+ * slot has no magazine cannot count, and asks chance for each allocation. */
 static bool counts_out(unsigned class_number, sy_sampling *now) {
     sy_loaded_slot *slot = sy_countdown_slot(class_number);
     int32_t *word = slot ? sy_countdown_of(slot) : NULL;
     if (word && *word >= 0 && !sy_countdown_ends(slot)) return false;
-    *now = sampling_now();
+    *now = sampling_now(sy_class_size(class_number));
     return word ? end_count(word, now) : now->chance > 0 && sy_chance(now->chance);
 }
 
@@ -127,13 +142,34 @@ static void *make_guarded_sample(const sy_sampling *now, size_t size, size_t ali
     return cache && sy_cache_guards(cache) ? sy_guarded_make(cache, size, align) : NULL;
 }
 
+/* ---- samples ---- */
+
+/* A sample may be guarded, in the profile, or both. An object that is only in the profile lies in a
+ * slab apart: its free is noticed there. */
+static void *make_sample(const sy_sampling *now, unsigned class_number, size_t size, size_t align) {
+    bool profiled = now->profile > 0 && sy_chance(now->profile / now->chance);
+    bool guarded = now->guard > 0 && (!profiled || sy_chance(now->guard));
+    void *object = guarded ? make_guarded_sample(now, size, align) : NULL;
+    if (!object && profiled && !atomic_load_explicit(&sy_fail_armed, memory_order_relaxed))
+        object = sy_class_alloc_apart(class_number);
+    if (object && profiled) sy_profile_note(object, size, now->profile);
+    return object;
+}
+
 SY_COLD void *sy_sampled_alloc(unsigned class_number, size_t size, size_t align) {
     sy_cpu_keep_frame();
     sy_sampling now;
     int error = errno;
-    void *object = counts_out(class_number, &now) ? make_guarded_sample(&now, size, align) : NULL;
+    void *object =
+        counts_out(class_number, &now) ? make_sample(&now, class_number, size, align) : NULL;
     errno = error;
     return object;
+}
+
+SY_COLD void sy_sampled_span(const void *object, size_t size) {
+    sy_cpu_keep_frame();
+    double chance = profile_chance(size, sy_profile_mean());
+    if (chance > 0 && sy_chance(chance)) sy_profile_note(object, size, chance);
 }
 
 bool sy_sampled_owns(const void *cache) {

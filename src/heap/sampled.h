@@ -1,7 +1,7 @@
 /*
- * sampled.h: the allocations of the drop-in malloc that are sampled. Now a sampled object is a
- * guarded one (the option `sample`), so that overflows and uses after free are found in production,
- * at a cost that is hardly noticeable.
+ * sampled.h: the allocations of the drop-in malloc that are sampled, for two ends. Guarded samples
+ * (the option `sample`) find overflows and uses after free in production. Samples of the profile
+ * (the option `profile`, slabyard/profile.h) say which stacks allocate, and whose objects are live.
  *
  *     malloc --> sy_fast_alloc_counted --> sy_malloc_counted_slow --> sy_sampled_alloc --> a sample
  *                                       or, if none is due, the heap
@@ -11,9 +11,10 @@
  * class (magazine/countdown.h). This takes two instructions, and frees stay as fast as without.
  * (docs/decisions/022-sampled-objects.md says why they cannot be saved.) As each class counts for
  * itself, all allocations that a word counts have the same chance of being sampled. A sampled
- * object lies where the map has no class, so its free takes the slow path.
+ * object lies where the map has no class, so its free takes the slow path: on guarded pages, in a
+ * cache named "malloc", or in a slab of its class that stands apart (cache/cache.h).
  *
- * Sampled objects belong to a cache named "malloc". Above: shim/. Below: cache/guarded.h.
+ * Above: shim/. Below: debug/profile.h, cache/guarded.h.
  */
 #ifndef SY_HEAP_SAMPLED_H
 #define SY_HEAP_SAMPLED_H
@@ -23,15 +24,22 @@
 #include <stddef.h>
 
 /* Counts an allocation of `size` bytes at `align`, which would be an object of this class, unless
- * sy_fast_alloc_counted has counted it. If it is to be sampled, returns a guarded object, to be
- * freed by sy_free. Returns NULL if it is not, if other options forbid it, or if there is no room;
+ * sy_fast_alloc_counted has counted it. If it is to be sampled, returns the sample, to be freed by
+ * sy_free. Returns NULL if it is not, if other options forbid it, or if there is no room;
  * then the caller allocates as usual. errno is kept. */
 void *sy_sampled_alloc(unsigned class_number, size_t size, size_t align);
+
+/* Called for a new span, or one whose size has changed: it is in the profile by its own chance. */
+void sy_sampled_span(const void *object, size_t size);
 
 /* Whether the cache is the one of sampled objects that are guarded. */
 bool sy_sampled_owns(const void *cache);
 
 /* ---- heap.c: the heap's functions, for callers whose allocations are counted ---- */
+
+/* An object of the class in a slab apart; NULL: there is none, or options such as `check` say how
+ * objects of the class are made. */
+void *sy_class_alloc_apart(unsigned class_number);
 
 /* Sizes are at least 9 bytes. The slow one is for an allocation that sy_fast_alloc_counted has not
  * made. */

@@ -7,10 +7,10 @@
  *     | allocations that pass, signed |   tag   |     counting down subtracts SY_COUNTDOWN_ONE
  *
  * Below zero, the allocation is to be looked at. The tag is for the function that set the word. A
- * slot whose memory is new has 0: its first allocation is looked at.
+ * slot that is new has 0: its first allocation is looked at.
  *
- * Only the thread itself writes the word. The slots of a thread that has no record are shared, and
- * never written: such a thread counts nothing.
+ * Only the thread itself writes the word, and only while the slot has a loaded magazine. Other
+ * slots are shared by all threads that have no record, or have to stay zero to count as unused.
  *
  * Below: slabyard/loaded.h. Above: heap/ counts, and decides what a count means.
  */
@@ -35,7 +35,7 @@ static inline bool sy_countdown_ends(sy_loaded_slot *slot) {
     return SY_UNLIKELY((*sy_countdown_of(slot) -= SY_COUNTDOWN_ONE) < 0);
 }
 
-/* This thread's slot of the client, if it may be written; else NULL. */
+/* This thread's slot of the client, if its word may be written; else NULL. */
 sy_loaded_slot *sy_countdown_slot(unsigned number);
 
 #endif

@@ -16,6 +16,7 @@
 
 #include <slabyard/slabyard.h>
 
+#include "base/random.h"
 #include "debug/guard.h"
 #include "debug/interval.h"
 #include "heap/classes.h"
@@ -145,10 +146,10 @@ RUN(each_class_has_its_share)
 
 /* Lets `most` counts up to a sample end, or fewer if `count` allocations were sampled. Returns how
  * many were. */
-static unsigned sample(int32_t *word, int32_t every, unsigned count, unsigned most) {
+static unsigned sample(int32_t *word, uint32_t every, unsigned count, unsigned most) {
     unsigned sampled = 0;
     for (; sampled < count && most > 0; most--) {
-        *word = 1 + every % SY_COUNTDOWN_TAG;
+        *word = (int32_t)(1 + sy_random_mix(every) % SY_COUNTDOWN_TAG); /* as sampled.c */
         void *object = take(16, 16);
         sampled += object != NULL;
         sy_free(object);
