@@ -26,37 +26,15 @@ bool sy_threads_may_be_reached(void) { return true; }
 
 /* ---- allocation ---- */
 
-SY_COLD void *sy_shim_alloc_due(size_t size, size_t align) {
-    void *object = sy_malloc_sampled(size, align);
-    if (object) return object;
-    return align <= SY_SHIM_ALIGN ? sy_malloc(size) : sy_aligned_alloc(align, size);
-}
-
 NAME void *malloc(size_t size) { return sy_shim_alloc(size); }
-
-static SY_COLD void *calloc_due(size_t bytes) {
-    void *object = sy_malloc_sampled(bytes, SY_SHIM_ALIGN);
-    return object ? memset(object, 0, bytes) : sy_calloc(1, bytes);
-}
 
 NAME void *calloc(size_t count, size_t size) {
     size_t bytes;
     if (SY_UNLIKELY(__builtin_mul_overflow(count, size, &bytes))) bytes = SIZE_MAX;
-    bytes = sy_shim_size(bytes);
-    return sy_sample_due() ? calloc_due(bytes) : sy_calloc(1, bytes);
+    return sy_calloc_counted(sy_shim_size(bytes));
 }
 
 NAME void free(void *object) { sy_shim_free(object); }
-
-/* Moves the object to a guarded one. sy_realloc reports addresses that are no objects. */
-static SY_COLD void *realloc_due(void *object, size_t size) {
-    size_t old = sy_usable_size(object);
-    void *moved = old ? sy_malloc_sampled(size, SY_SHIM_ALIGN) : NULL;
-    if (!moved) return sy_realloc(object, size);
-    memcpy(moved, object, old < size ? old : size);
-    sy_free(object);
-    return moved;
-}
 
 NAME void *realloc(void *object, size_t size) {
     if (!object) return sy_shim_alloc(size);
@@ -69,8 +47,7 @@ NAME void *realloc(void *object, size_t size) {
         errno = EINVAL;
         return NULL;
     }
-    size = sy_shim_size(size);
-    return sy_sample_due() ? realloc_due(object, size) : sy_realloc(object, size);
+    return sy_realloc_counted(object, sy_shim_size(size));
 }
 
 NAME void *reallocarray(void *object, size_t count, size_t size) {

@@ -22,22 +22,17 @@ static inline size_t sy_shim_size(size_t size) {
     return size < SY_SHIM_LEAST ? SY_SHIM_LEAST : size;
 }
 
-/* Makes an allocation that may have to be guarded: `size` bytes at `align`, a power of two of at
- * least 16. */
-void *sy_shim_alloc_due(size_t size, size_t align);
-
 /* malloc, for all functions of the drop-in that allocate without an alignment of their own. */
 static inline void *sy_shim_alloc(size_t size) {
     void *object;
-    if (sy_sample_due()) return sy_shim_alloc_due(sy_shim_size(size), SY_SHIM_ALIGN);
-    if (SY_UNLIKELY(size > SY_WIDE_TABLE_MAX)) return sy_malloc(size);
-    return SY_LIKELY(sy_fast_alloc(size, &object)) ? object : sy_malloc_slow(sy_shim_size(size));
+    if (SY_UNLIKELY(size > SY_WIDE_TABLE_MAX)) return sy_malloc_counted(size);
+    if (SY_LIKELY(sy_fast_alloc_counted(size, &object))) return object;
+    return sy_malloc_counted_slow(sy_shim_size(size));
 }
 
 /* Allocates as malloc does, at `align`, a power of two. */
 static inline void *sy_shim_alloc_aligned(size_t size, size_t align) {
-    if (align <= SY_SHIM_ALIGN) return sy_shim_alloc(size);
-    return sy_sample_due() ? sy_shim_alloc_due(size, align) : sy_aligned_alloc(align, size);
+    return align <= SY_SHIM_ALIGN ? sy_shim_alloc(size) : sy_aligned_alloc_counted(align, size);
 }
 
 static inline bool sy_shim_is_misaligned(const void *object) {

@@ -12,6 +12,7 @@
 #include "debug/fail.h"
 #include "debug/guard.h"
 #include "debug/options.h"
+#include "debug/profile.h"
 #include "debug/stack.h"
 #include "debug/tags.h"
 #include "debug/tools.h"
@@ -46,6 +47,7 @@ const sy_part *const sy_parts[] = {
     &sy_store_part,                                          /* SY_RANK_STORE */
     &sy_pools_part,                                          /* SY_RANK_POOLS */
     &sy_guard_part,                                          /* SY_RANK_GUARD */
+    &sy_profile_part,                                        /* SY_RANK_PROFILE */
     &sy_fail_part,                                           /* SY_RANK_FAILURES */
     &sy_options_part,                                        /* SY_RANK_OPTIONS */
     &sy_tags_part,                                           /* SY_RANK_TAGS */
@@ -62,9 +64,10 @@ const sy_teller *const sy_tell = &sy_reports;
 #endif
 
 static const sy_shape_part *const shape_parts[] = {
-    &sy_stack_shape, &sy_guard_shape, &sy_thread_shape, &sy_roster_shape,    &sy_store_shape,
-    &sy_depot_shape, &sy_vmem_shape,  &sy_map_shape,    &sy_memory_shape,    &sy_headers_shape,
-    &sy_side_shape,  &sy_cache_shape, &sy_mixed_shape,  &sy_directory_shape, &sy_maintenance_shape,
+    &sy_stack_shape,  &sy_guard_shape,     &sy_thread_shape,      &sy_roster_shape,
+    &sy_store_shape,  &sy_depot_shape,     &sy_vmem_shape,        &sy_map_shape,
+    &sy_memory_shape, &sy_headers_shape,   &sy_side_shape,        &sy_cache_shape,
+    &sy_mixed_shape,  &sy_directory_shape, &sy_maintenance_shape, &sy_profile_shape,
 };
 
 __attribute__((used)) const sy_shape sy_shape_1 = {

@@ -15,6 +15,7 @@
  *     checks.h  flags that look for mistakes
  *     fault.h   reports and handlers for misuse that would corrupt memory
  *     audit.h   allocation tags, the last operations of a cache, leaks
+ *     profile.h profiles of the heap, from samples
  *     fail.h    allocation failures on request, for tests
  *     options.h options that are set without recompiling
  *
@@ -36,6 +37,7 @@
 #include <slabyard/memory.h>
 #include <slabyard/options.h>
 #include <slabyard/pool.h>
+#include <slabyard/profile.h>
 #include <slabyard/reclaim.h>
 #include <slabyard/stats.h>
 #include <slabyard/vmem.h>

@@ -81,12 +81,6 @@ void sy_os_block_free(void *block) { _aligned_free(block); }
 
 /* ---- the program's ---- */
 
-SY_COLD void *sy_shim_alloc_due(size_t size, size_t align) {
-    void *object = sy_malloc_sampled(size, align);
-    if (object) return object;
-    return align <= SY_SHIM_ALIGN ? sy_malloc(size) : sy_aligned_alloc(align, size);
-}
-
 void *malloc(size_t size) { return sy_shim_alloc(size); }
 
 /* Zeroes what an object has beyond the bytes that were asked for, because _recalloc may grow it in

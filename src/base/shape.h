@@ -50,7 +50,7 @@ typedef struct sy_shape {
 extern SY_HIDDEN const sy_shape sy_shape_1;
 
 /* The parts, each defined in the source that it describes. */
-extern SY_HIDDEN const sy_shape_part sy_stack_shape, sy_guard_shape;
+extern SY_HIDDEN const sy_shape_part sy_stack_shape, sy_guard_shape, sy_profile_shape;
 extern SY_HIDDEN const sy_shape_part sy_thread_shape, sy_roster_shape, sy_store_shape,
     sy_depot_shape;
 extern SY_HIDDEN const sy_shape_part sy_vmem_shape;

@@ -67,6 +67,9 @@ struct sy_cache {
     _Atomic(struct sy_try_free_call *) tries; /* calls of sy_cache_try_free at work */
     _Atomic size_t retired;                   /* slots whose generations of handles are used up */
     _Atomic uint64_t limits_hit; /* allocations refused by the cache's limit or a quota */
+    /* Of slabs that stand *apart*, for sampled objects: they have no class in the map, so each free
+     * of their objects is a call. NULL: there were none. Only classes of the heap have them. */
+    _Atomic(sy_bins *) apart;
 
     sy_lock lock; /* guards all below, and the slabs' descriptors */
     sy_bins bins;
@@ -102,6 +105,11 @@ static inline size_t sy_cache_left(const sy_cache *cache) {
            (cache->out - atomic_load_explicit(&cache->retired, memory_order_relaxed));
 }
 
+/* Whether the bins, which slabs of the cache are in, are those of a view. */
+static inline bool sy_cache_has_view(const sy_cache *cache, const sy_bins *bins) {
+    return cache->flags & SY_EPOCHS && bins != &cache->bins;
+}
+
 /* ---- cache.c: creation, for the heap's static caches too ---- */
 
 /* Opens a cache in `cache`, which is zeroed memory; only the quota may be set, if it is not the
@@ -121,6 +129,8 @@ void sy_cache_free_sized(sy_cache *cache, void *object, size_t size);
 /* Allocates an object of a cache without flags that lies in one of its slabs, not in a mixed unit:
  * it has the cache's alignment. NULL with ENOMEM. */
 void *sy_cache_alloc_in_slab(sy_cache *cache);
+/* The same, in a slab apart. It is freed by the cache's flush, and never waits in a magazine. */
+void *sy_cache_alloc_apart(sy_cache *cache);
 
 /* Around a fork, holds the lock of each cache. In the child it forgets the trims and the guarded
  * objects that threads of the parent had begun; if the lock of a cache could not be taken, it
@@ -196,6 +206,9 @@ void sy_cache_unlink_slab(sy_cache *cache, sy_slab *slab);
 /* Takes an empty slab of these bins out of the cache, if there are more than `keep`; else NULL. The
  * lock is held. */
 sy_slab *sy_cache_unlink_empty(sy_cache *cache, sy_bins *bins, size_t keep);
+
+/* The same for all bins that are no view's: those of the slabs apart keep none. */
+sy_slab *sy_cache_unlink_any_empty(sy_cache *cache, size_t keep);
 
 /* The fault of freeing to the cache an address that lies in none of its slabs, but in `slab` or in
  * no slab (NULL). If the slab is being released, all of its objects were free: a double free. */

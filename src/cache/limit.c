@@ -92,7 +92,7 @@ void sy_limit_tell(sy_quota *quota) {
 static bool release_empty(sy_cache *cache) {
     for (bool any = false;; any = true) {
         sy_lock_acquire(&cache->lock);
-        sy_slab *slab = sy_cache_unlink_empty(cache, &cache->bins, cache->empties_max);
+        sy_slab *slab = sy_cache_unlink_any_empty(cache, cache->empties_max);
         sy_lock_release(&cache->lock);
         if (!slab) return any;
         sy_cache_release_slab(cache, slab);

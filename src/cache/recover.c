@@ -76,7 +76,7 @@ static void add_again(sy_slab *run, void *arg) {
     sy_cache_append_slab(cache, run);
     cache->slab_count++;
     cache->out += out;
-    if (run->bins != &cache->bins) sy_view_of(run->bins)->out += out;
+    if (sy_cache_has_view(cache, run->bins)) sy_view_of(run->bins)->out += out;
 }
 
 /*
@@ -89,6 +89,8 @@ static void make_anew(sy_cache *cache) {
     cache->slabs = cache->last_slab = NULL;
     cache->slab_count = cache->out = 0;
     empty_bins(&cache->bins);
+    sy_bins *apart = atomic_load(&cache->apart);
+    if (apart) empty_bins(apart);
     sy_epochs_each_view(cache, empty_view);
     sy_run_each(cache->memory, add_again, cache);
 }

@@ -12,6 +12,7 @@
 #include "cache/limit.h"
 #include "cache/mixed.h"
 #include "cache/watched.h"
+#include "chunk/side.h"
 #include "debug/fault.h"
 #include "magazine/store.h"
 #include "os/invariant.h"
@@ -26,7 +27,7 @@ static const uintptr_t UNBUILT = 1;
 static inline void count_out(sy_cache *cache, sy_bins *bins, size_t more) {
     SY_HOLDS(&cache->lock);
     cache->out += more;
-    if (SY_UNLIKELY(bins != &cache->bins)) sy_view_of(bins)->out += more;
+    if (SY_UNLIKELY(sy_cache_has_view(cache, bins))) sy_view_of(bins)->out += more;
 }
 
 /* Takes up to `count` slots, and writes their addresses downward from `end`; returns how many. The
@@ -198,16 +199,35 @@ size_t sy_cache_refill(void *owner, uintptr_t *items, size_t count) {
     }
 }
 
-void *sy_cache_alloc_in_slab(sy_cache *cache) {
+static void *alloc_one(sy_cache *cache, sy_bins *bins) {
     uintptr_t object;
     for (;;) {
         sy_lock_acquire(&cache->lock);
-        size_t taken = take_slots(cache, &cache->bins, &object + 1, 1);
+        size_t taken = take_slots(cache, bins, &object + 1, 1);
         sy_lock_release(&cache->lock);
         if (taken) return (void *)object;
-        if (!sy_cache_add_slab(cache, &cache->bins) && !has_free_slot(cache, &cache->bins))
-            return NULL;
+        if (!sy_cache_add_slab(cache, bins) && !has_free_slot(cache, bins)) return NULL;
     }
+}
+
+void *sy_cache_alloc_in_slab(sy_cache *cache) { return alloc_one(cache, &cache->bins); }
+
+/* Makes the bins of the slabs apart. If two threads do so, one gives its bins back. */
+static sy_bins *make_apart(sy_cache *cache) {
+    sy_bins *known = NULL, *made = sy_side_take(sizeof *made);
+    if (!made) return NULL;
+    made->counted = &cache->bins;
+    if (atomic_compare_exchange_strong_explicit(&cache->apart, &known, made, memory_order_acq_rel,
+                                                memory_order_acquire))
+        return made;
+    sy_side_give(made, sizeof *made);
+    return known;
+}
+
+void *sy_cache_alloc_apart(sy_cache *cache) {
+    sy_bins *apart = atomic_load_explicit(&cache->apart, memory_order_acquire);
+    if (!apart) apart = make_apart(cache);
+    return apart ? alloc_one(cache, apart) : NULL;
 }
 
 /* ---- flush ---- */
@@ -283,7 +303,7 @@ static inline void leave_slab(sy_flush *flush, sy_slab *slab, uint32_t added) {
     flush->returned += added;
     sy_bins_update(bins, slab);
     SY_INVARIANT(sy_slab_is_valid(slab, &flush->cache->layout));
-    if (SY_UNLIKELY(bins != &flush->cache->bins)) leave_slab_of_view(flush, bins, added);
+    if (SY_UNLIKELY(sy_cache_has_view(flush->cache, bins))) leave_slab_of_view(flush, bins, added);
 }
 
 SY_COLD sy_fault_kind sy_cache_fault_outside(const sy_cache *cache, const sy_slab *slab) {

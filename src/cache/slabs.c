@@ -152,9 +152,10 @@ bool sy_cache_add_slab(sy_cache *cache, sy_bins *bins) {
         return false;
     }
     if (layout->slots > 1) sy_caches_note_growth(slab->bytes);
-    if (cache->class_number)
+    if (cache->class_number && bins == &cache->bins)
         sy_map_set_class(slab->start, slab->bytes / SY_UNIT_BYTES, cache->class_number);
-    if (bins != &cache->bins) sy_view_hold(sy_view_of(bins)); /* before the slab is in the view */
+    if (sy_cache_has_view(cache, bins))
+        sy_view_hold(sy_view_of(bins)); /* before the slab is in the view */
     sy_lock_acquire(&cache->lock);
     fill_slab(cache, slab, cache->next_colour);
     const uint32_t colour = cache->next_colour + 1; /* one store: a fork may come between two */
@@ -205,6 +206,12 @@ sy_slab *sy_cache_unlink_empty(sy_cache *cache, sy_bins *bins, size_t keep) {
     return slab;
 }
 
+sy_slab *sy_cache_unlink_any_empty(sy_cache *cache, size_t keep) {
+    sy_slab *slab = sy_cache_unlink_empty(cache, &cache->bins, keep);
+    sy_bins *apart = atomic_load_explicit(&cache->apart, memory_order_relaxed);
+    return slab || !apart ? slab : sy_cache_unlink_empty(cache, apart, 0);
+}
+
 void sy_cache_destruct(sy_cache *cache, const sy_slab *slab, const uint64_t *slots) {
     size_t count = 0;
     SY_CALLBACK(call, "destructor", "cache", cache->name, false);
@@ -231,5 +238,5 @@ void sy_cache_release_slab(sy_cache *cache, sy_slab *slab) {
     __atomic_store_n(&slab->owner, NULL, __ATOMIC_RELEASE);
     if (slab->holes) sy_pressure_note(sy_count_bits(slab->holes) * sy_slab_granule(slab));
     sy_quota_give_run(cache->quota, slab);
-    if (bins != &cache->bins) sy_view_let_go(sy_view_of(bins));
+    if (sy_cache_has_view(cache, bins)) sy_view_let_go(sy_view_of(bins));
 }

@@ -37,7 +37,7 @@ bool sy_cache_release_step(sy_cache *cache, size_t *left, bool aged) {
         sy_lock_acquire(&cache->lock);
         if (*left == SIZE_MAX) begin_trim_of_cache(cache, left, aged);
         bool may = !aged || (cache->idle && !cache->empties_max);
-        sy_slab *slab = may ? sy_cache_unlink_empty(cache, &cache->bins, 0) : NULL;
+        sy_slab *slab = may ? sy_cache_unlink_any_empty(cache, 0) : NULL;
         sy_lock_release(&cache->lock);
         if (!slab) return false;
         sy_cache_release_slab(cache, slab);
@@ -84,7 +84,7 @@ static void claim_granules(sy_cache *cache, bool aged, sy_claim *claim) {
  * is held. */
 static bool claim_slab(sy_cache *cache, sy_slab *slab, bool aged, sy_claim *claim) {
     SY_HOLDS(&cache->lock);
-    bool of_view = slab->bins != &cache->bins, idle = slab->idle != 0;
+    bool of_view = sy_cache_has_view(cache, slab->bins), idle = slab->idle != 0;
     if (slab->bin > SY_BIN_EMPTY || (slab->bin == SY_BIN_EMPTY && !of_view)) return false;
     claim->slab = slab;
     claim->aged = aged;
@@ -167,7 +167,7 @@ static bool give_granules(sy_cache *cache, const sy_claim *claim, size_t *bytes)
     sy_own_replace(&own_slabs_aside, slab, NULL);
     sy_bins_remove(slab->bins, slab); /* a child's recovery has inserted it, if it was not noted */
     sy_bins_insert(slab->bins, slab);
-    bool emptied = slab->bin == SY_BIN_EMPTY && slab->bins != &cache->bins;
+    bool emptied = slab->bin == SY_BIN_EMPTY && sy_cache_has_view(cache, slab->bins);
     if (emptied) sy_cache_unlink_slab(cache, slab);
     sy_lock_release(&cache->lock);
     return emptied;

@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "os/os.h"
 
-static SY_TLS uint64_t chance; /* state of random.h; 0: not seeded */
+static SY_TLS uint64_t state; /* of random.h; 0: not seeded */
 
 /* The seeds of threads come from successive numbers of one sequence: to ask the system for each
  * would cost every thread a system call. The time makes those of processes that were forked
@@ -25,17 +25,36 @@ static uint64_t take_seed(void) {
     return sy_random_mix(taken ^ sy_os_now());
 }
 
+/* From this chance on each allocation is drawn by itself: the exponential distribution, rounded
+ * down, has a mean that is too large by a twelfth of the chance. */
+static const double OFTEN = 1.0 / 32;
+
+static uint64_t next_bits(void) {
+    if (!state) state = take_seed() | 1;
+    return sy_random_next(&state);
+}
+
 /* Returns a random number, exponentially distributed with the mean 1: the logarithm of 64 random
  * bits, with an error of at most a hundredth. */
 static double next_exponential(void) {
-    if (!chance) chance = take_seed() | 1;
-    uint64_t bits = sy_random_next(&chance);
+    uint64_t bits = next_bits();
     unsigned high = sy_highest_bit(bits);
     double fraction = (double)(bits << (63 - high)) / 0x1p63 - 1;
     double log2 = high + fraction * (1.3465 - 0.3465 * fraction);
     return (64 - log2) * 0.6931472;
 }
 
+bool sy_chance(double chance) { return (double)(next_bits() >> 11) < chance * 0x1p53; }
+
+int64_t sy_interval_of_chance(double chance) {
+    if (chance < OFTEN) return 1 + (int64_t)(next_exponential() * (1 / chance - 0.5));
+    int64_t number = 1;
+    while (!sy_chance(chance)) number++;
+    return number;
+}
+
 int64_t sy_interval_next(uint32_t every) {
     return every == 1 ? 1 : 1 + (int64_t)(next_exponential() * (every - 0.5));
 }
+
+void sy_interval_seed(uint64_t seed) { state = seed; }

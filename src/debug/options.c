@@ -27,6 +27,7 @@ enum {
     ZERO,
     GUARD,
     SAMPLE,
+    PROFILE,
     GUARD_SLOTS,
     RANDOM,
     EDGES,
@@ -119,6 +120,7 @@ enum {
     RARELY = 1000000000,
     DECAY_MAX = 1000000000, /* milliseconds: 11 days */
     PERCENT_MAX = 1000000,
+    PROFILE_MAX = 1 << 30, /* bytes: a sample may stand for so many */
 };
 
 static const sy_value_type yes_no = {.read = sy_read_yes, .print = sy_print_yes};
@@ -153,6 +155,11 @@ static const sy_value_type limit = {.read = sy_read_bytes,
                                     .low = 1,
                                     .high = INT64_MAX,
                                     .can_be_off = true};
+static const sy_value_type profile = {.read = sy_read_bytes,
+                                      .print = sy_print_bytes,
+                                      .low = 1,
+                                      .high = PROFILE_MAX,
+                                      .can_be_off = true};
 static const sy_value_type slack = {.read = sy_read_percent,
                                     .print = sy_print_percent,
                                     .low = 1,
@@ -223,10 +230,16 @@ static const row table[OPTIONS] = {
     [SAMPLE] = {.says = {"sample", "1/N, N, all or off", "1/50000", "off",
                          "The drop-in malloc gives one allocation in N pages of its own, as guard "
                          "does, but with N of 10,000 or more at most 200 in a second; each "
-                         "allocation takes three instructions more, and frees stay as fast as "
+                         "allocation takes two instructions more, and frees stay as fast as "
                          "without."},
                 .type = &guard,
                 .service = SY_OS_GUARDS},
+    [PROFILE] =
+        {.says = {"profile", "BYTES, or off", "512K", "off",
+                  "The drop-in malloc samples objects, one in so many allocated bytes, with "
+                  "their stacks, for sy_profile_write."},
+         .type = &profile,
+         .service = SY_OS_STACKS},
     [GUARD_SLOTS] = {.says = {"guard-slots", "N, 1 to 65536", NULL, "16384",
                               "The most objects that are guarded at a time, freed ones included; "
                               "at first 256, and more as objects that live long need them."},
@@ -454,6 +467,7 @@ static void publish(void) {
     sy_options_now.audit_log = amount(AUDIT);
     sy_options_now.guard_every = amount(GUARD);
     sy_options_now.sample_every = is_on(SAMPLE) ? amount(SAMPLE) : 0;
+    sy_options_now.profile = is_on(PROFILE) ? amount(PROFILE) : 0;
     sy_options_now.guard_slots = amount(GUARD_SLOTS);
     sy_options_now.stack_depth = amount(STACK_DEPTH);
     sy_options_now.unwind = choice(UNWIND);

@@ -55,6 +55,7 @@ typedef struct sy_options {
     _Atomic uint32_t guard_every; /* one allocation in so many; 1: all */
     _Atomic uint32_t
         sample_every;             /* the drop-in malloc guards one allocation in so many; 0: none */
+    _Atomic uint64_t profile;     /* bytes that one sample of the profile stands for; 0: none */
     _Atomic uint32_t guard_slots; /* guarded objects at a time, freed ones included */
     _Atomic uint32_t stack_depth; /* frames of a stack that are recorded */
     _Atomic unsigned unwind;      /* sy_unwind */

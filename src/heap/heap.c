@@ -24,6 +24,7 @@
 #include "cache/passed.h"
 #include "cache/watched.h"
 #include "debug/fault.h"
+#include "debug/profile.h"
 #include "heap/aligned.h"
 #include "heap/checked.h"
 #include "heap/classes.h"
@@ -97,6 +98,12 @@ static sy_cache *cache_of_class(unsigned class_number) {
     return NULL;
 }
 
+void *sy_class_alloc_apart(unsigned class_number) {
+    sy_cache *cache = cache_of_class(class_number);
+    bool plain = cache && cache->kind == &sy_kind_plain;
+    return plain ? sy_cache_alloc_apart(cache) : NULL;
+}
+
 /* ---- spans ---- */
 
 /* The span that begins at `object`, or NULL. */
@@ -127,6 +134,7 @@ static void *span_alloc(size_t size, size_t align, size_t room, bool *clean) {
 /* Takes a span for an object that the program writes before it reads. calloc does not use this: its
  * memory is often used sparsely. */
 static void *span_to_write(size_t size, size_t align) {
+    sy_cpu_keep_frame();
     void *object = span_alloc(size, align, 0, NULL);
     sy_slab *span = object ? span_of(object) : NULL;
     if (span) sy_run_back_ahead(span);
@@ -144,9 +152,22 @@ static SY_COLD unsigned sy_class_in_mixed(const void *object) {
     return cache ? cache->class_number : 0;
 }
 
+/* The cache of a class whose slab apart lies at an address that has no class in the map; NULL. */
+static sy_cache *apart_cache(const void *object) {
+    const sy_slab *slab = sy_slab_at((uintptr_t)object);
+    sy_cache *cache = slab && !sy_is_mixed(slab) ? sy_slab_owner(slab) : NULL;
+    return cache && cache->class_number ? cache : NULL;
+}
+
+static SY_COLD unsigned sy_class_apart(const void *object) {
+    const sy_cache *cache = apart_cache(object);
+    return cache ? cache->class_number : 0;
+}
+
 /* The class of an object whose number in the map is `found`; 0: it has none, or no object begins
  * there. */
 static inline unsigned true_class(const void *object, unsigned found) {
+    if (SY_UNLIKELY(!found)) return sy_class_apart(object);
     return found == SY_CLASS_MIXED ? sy_class_in_mixed(object) : found;
 }
 
@@ -198,6 +219,37 @@ static void *alloc_in_class(unsigned class_number, size_t size, size_t align) {
 
 void *(sy_malloc)(size_t size) { return alloc(size); }
 
+/* The same, for callers whose allocations are counted (sampled.h). */
+
+/* A span, or NULL, has just been allocated or resized. */
+static void *note_span(void *object, size_t size) {
+    if (object && SY_UNLIKELY(sy_profile_mean())) sy_sampled_span(object, size);
+    return object;
+}
+
+SY_COLD void *sy_malloc_counted_slow(size_t size) {
+    sy_cpu_keep_frame();
+    if (size > SY_CLASS_SIZE_MAX) return note_span(span_to_write(size, SY_UNIT_BYTES), size);
+    void *object = sy_sampled_alloc(sy_class_for(size), size, SY_MALLOC_ALIGN);
+    return object ? object : (sy_malloc)(size);
+}
+
+void *sy_malloc_counted(size_t size) {
+    void *object;
+    bool done;
+    if (SY_LIKELY(size <= SY_WIDE_TABLE_MAX))
+        done = sy_fast_alloc_counted(size, &object);
+    else
+        done = size <= SY_CLASS_SIZE_MAX && sy_fast_pop_counted(sy_class_of(size), &object);
+    return SY_LIKELY(done) ? object : sy_malloc_counted_slow(size);
+}
+
+void *sy_calloc_counted(size_t size) {
+    if (SY_UNLIKELY(size > SY_CLASS_SIZE_MAX)) return note_span(sy_calloc(1, size), size);
+    void *object = sy_malloc_counted(size);
+    return object ? memset(object, 0, size) : NULL;
+}
+
 /* Multiplies. False with ENOMEM, as for a size that no object can have: the product overflows. */
 static inline bool multiply(size_t count, size_t size, size_t *bytes) {
     if (SY_LIKELY(!__builtin_mul_overflow(count, size, bytes))) return true;
@@ -246,6 +298,14 @@ void *sy_aligned_alloc(size_t align, size_t size) {
     return span_to_write(size ? size : 1, align);
 }
 
+void *sy_aligned_alloc_counted(size_t align, size_t size) {
+    unsigned class_number = aligned_class(align, size);
+    void *object = class_number ? sy_sampled_alloc(class_number, size, align) : NULL;
+    if (object) return object;
+    object = sy_aligned_alloc(align, size);
+    return class_number ? object : note_span(object, size);
+}
+
 void *sy_aligned_calloc(size_t align, size_t count, size_t size) {
     size_t bytes;
     if (!sy_is_power_of_two(align)) {
@@ -285,6 +345,11 @@ static void sy_raise_wrong_size(const void *object, const sy_cache *found, size_
     errno = error;
 }
 
+static void free_guarded(sy_cache *cache, void *object, size_t told) {
+    sy_profile_forget(object);
+    cache->kind->free(cache, object, told);
+}
+
 /* Frees an address among guarded objects. It is an object of the heap, or a fault is raised. */
 static SY_COLD void sy_free_at_guards(void *object, size_t told) {
     sy_cpu_keep_frame();
@@ -292,7 +357,7 @@ static SY_COLD void sy_free_at_guards(void *object, size_t told) {
     if (!cache)
         raise_fault(SY_FAULT_FOREIGN_POINTER, object, NULL);
     else if (cache->class_number || sy_sampled_owns(cache))
-        cache->kind->free(cache, object, told);
+        free_guarded(cache, object, told);
     else if (sy_checked_owns(cache))
         sy_checked_large_free(object, told);
     else
@@ -323,8 +388,16 @@ static bool may_have(const sy_slab *span, size_t size) {
     return size > SY_CLASS_SIZE_MAX && size <= span->bytes;
 }
 
-/* Frees an address that lies in the slab of no class. It is a span, a large checked object, a
- * guarded object or a block of the C library, or else a fault is raised. */
+/* Frees an address in a slab apart. Only a flush notices whether an object begins there. */
+static SY_COLD void sy_free_apart(sy_cache *cache, void *object) {
+    sy_cpu_keep_frame();
+    sy_profile_forget(object);
+    cache->kind->flush(cache, &(uintptr_t){(uintptr_t)object}, 1, NULL);
+    sy_turn();
+}
+
+/* Frees an address that the map has no class for. It is a span, a large checked object, a guarded
+ * object, one in a slab apart or a block of the C library, or else a fault is raised. */
 static void free_unclassed(void *object, size_t told) {
     sy_cpu_keep_frame();
     sy_slab *span = span_of(object);
@@ -337,9 +410,15 @@ static void free_unclassed(void *object, size_t told) {
         return;
     }
     if (span) {
+        sy_profile_forget(object);
         span->first = 0; /* a second free finds no span */
         sy_quota_give_run(&sy_quota_process, span);
         sy_turn();
+        return;
+    }
+    sy_cache *apart = apart_cache(object);
+    if (apart) {
+        sy_free_apart(apart, object);
         return;
     }
     sy_slab *slab = sy_slab_at((uintptr_t)object);
@@ -485,6 +564,7 @@ static bool find_object(const void *object, size_t *bytes) {
     if (SY_UNLIKELY(checker)) return checker->kind->find(checker, object, bytes);
     unsigned class_number = sy_class_at((uintptr_t)object);
     const sy_slab *span = class_number || !object ? NULL : span_of(object);
+    if (!class_number && !span && object) class_number = sy_class_apart(object);
     *bytes = class_number ? sy_class_size(class_number) : span ? span->bytes : 0;
     return class_number || span;
 }
@@ -541,10 +621,12 @@ static bool move_content(const void *from, void *to, size_t bytes) {
     return true;
 }
 
-/* Whether an object of a mixed unit begins here whose class is that of the new size. */
-static bool fits_in_mixed(const void *object, size_t size) {
-    bool mixed = sy_class_at((uintptr_t)object) == SY_CLASS_MIXED && size <= SY_CLASS_SIZE_MAX;
-    return mixed && sy_class_has(sy_class_in_mixed(object), size);
+/* Whether an object of a mixed unit or of a slab apart begins here whose class is that of the new
+ * size. */
+static bool fits_outside(const void *object, size_t size) {
+    unsigned found = sy_class_at((uintptr_t)object);
+    bool may = (!found || found == SY_CLASS_MIXED) && size <= SY_CLASS_SIZE_MAX;
+    return may && sy_class_has(true_class(object, found), size);
 }
 
 /* Raises the fault of resizing what is no object. */
@@ -558,28 +640,32 @@ static void raise_no_object(void *object) {
 }
 
 /* Objects that are spans, become spans, are checked or guarded, or are none. */
-static SY_COLD void *sy_realloc_slow(void *object, size_t size) {
+static SY_COLD void *sy_realloc_slow(void *object, size_t size, bool counts) {
     sy_cpu_keep_frame();
     size_t have;
-    if (fits_in_mixed(object, size)) return object;
+    if (fits_outside(object, size)) return object;
     if (!find_object(object, &have)) {
         raise_no_object(object);
         errno = EINVAL;
         return NULL;
     }
     sy_slab *span = checking(object) ? NULL : span_of(object);
-    if (span && span_fits(span, size)) return object;
+    if (span && span_fits(span, size)) {
+        if (counts) sy_profile_forget(object);
+        return counts ? note_span(object, size) : object;
+    }
+    bool grows = size > have && size > SY_CLASS_SIZE_MAX;
     for (;;) {
-        void *moved = size > have && size > SY_CLASS_SIZE_MAX ? alloc_growing(size) : alloc(size);
+        void *moved = grows ? alloc_growing(size) : counts ? sy_malloc_counted(size) : alloc(size);
         if (!moved) return NULL;
         bool done = move_content(object, moved, have < size ? have : size);
         sy_free(done ? object : moved);
-        if (done) return moved;
+        if (done) return counts && grows ? note_span(moved, size) : moved;
     }
 }
 
-static void *move_to_class(void *object, unsigned class_number, size_t size) {
-    void *moved = alloc(size);
+static inline void *move_to_class(void *object, unsigned class_number, size_t size, bool counts) {
+    void *moved = counts ? sy_malloc_counted(size) : alloc(size);
     if (!moved) return NULL;
     size_t have = sy_class_size(class_number);
     memcpy(moved, object, have < size ? have : size);
@@ -589,14 +675,18 @@ static void *move_to_class(void *object, unsigned class_number, size_t size) {
 
 /* A small object stays where it is only if its class is exactly the class of the new size, so that
  * a sized free agrees with it. */
-void *sy_realloc(void *object, size_t size) {
-    if (!object) return alloc(size);
+static inline __attribute__((always_inline)) void *resize(void *object, size_t size, bool counts) {
+    if (!object) return counts ? sy_malloc_counted(size) : alloc(size);
     unsigned class_number = sy_class_at((uintptr_t)object);
     if (!is_plain_class(class_number) || SY_UNLIKELY(size > SY_CLASS_SIZE_MAX))
-        return sy_realloc_slow(object, size);
+        return sy_realloc_slow(object, size, counts);
     if (sy_class_has(class_number, size)) return object;
-    return move_to_class(object, class_number, size);
+    return move_to_class(object, class_number, size, counts);
 }
+
+void *sy_realloc(void *object, size_t size) { return resize(object, size, false); }
+
+void *sy_realloc_counted(void *object, size_t size) { return resize(object, size, true); }
 
 void *sy_reallocarray(void *object, size_t count, size_t size) {
     size_t bytes;
@@ -609,7 +699,7 @@ static SY_COLD bool sy_expand_slow(void *object, size_t size) {
     sy_cpu_keep_frame();
     size_t have;
     unsigned class_number = sy_class_at((uintptr_t)object);
-    if (fits_in_mixed(object, size)) return true;
+    if (fits_outside(object, size)) return true;
     if (!find_object(object, &have)) {
         raise_no_object(object);
         return false;

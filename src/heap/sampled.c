@@ -1,6 +1,9 @@
 /*
- * sampled.c: decides in malloc's slow path whether an allocation is guarded, and begins the next
- * interval. See sampled.h.
+ * sampled.c: decides which allocations are sampled, and makes the samples. See sampled.h.
+ *
+ * Each allocation is sampled by a chance. The chance is the same for all objects of a class, so the
+ * number of allocations up to the next sample has a geometric distribution. This distribution has
+ * no memory: if a count ends early, to look at the options again, the rest of it is drawn anew.
  */
 #include "heap/sampled.h"
 
@@ -8,27 +11,27 @@
 #include <stdatomic.h>
 
 #include "base/cpu.h"
+#include "base/random.h"
 #include "cache/cache.h"
 #include "cache/guarded.h"
 #include "debug/fail.h"
 #include "debug/interval.h"
 #include "debug/options.h"
+#include "debug/profile.h"
+#include "heap/classes.h"
+#include "magazine/countdown.h"
 #include "os/facts.h"
 #include "os/os.h"
 #include "os/start.h"
 
 enum {
-    LOOK_AGAIN = 10000, /* while the option is off, a thread looks at it again after so many */
-    RARE = 10000,       /* one allocation in so many or more: samples are apart in time, too */
+    LOOK_AGAIN = 2000, /* allocations of a class after which a thread looks at the options again */
+    RARE = 10000,      /* one allocation in so many or more: samples are apart in time, too */
 };
-/* A sampled object costs up to 20 microseconds: two system calls, a page, two stacks. So samples
+/* A guarded object costs up to 20 microseconds: two system calls, a page, two stacks. So samples
  * take at most half a percent of a processor, however fast the program allocates. */
 static const uint64_t APART_NS = 5000000;
 
-SY_TLS int64_t sy_sample_left;
-
-/* The mean of this thread's interval; 0: the interval does not end in a sample. */
-static SY_TLS uint32_t interval_mean;
 static _Atomic(sy_cache *) sampled; /* made at the first sample, never destroyed */
 
 /* Two threads may make it at once: one cache is destroyed, unused. NULL: no memory. */
@@ -42,38 +45,83 @@ static sy_cache *make_sampled_cache(void) {
     return seen;
 }
 
-/* The option as it is now; 0: off, or the library cannot start yet. */
-static uint32_t sample_every(void) {
-    if (sy_start() != 0) return 0;
-    return atomic_load_explicit(&sy_options_now.sample_every, memory_order_relaxed);
+/* ---- which allocations ---- */
+
+/* What the options say now. */
+typedef struct sy_sampling {
+    uint32_t every; /* one allocation in so many is guarded; 0: none */
+    double guard;   /* the chance of an allocation to be guarded, */
+    double profile; /* to be in the profile, */
+    double chance;  /* and to be at least one of both */
+    int32_t tag;    /* differs, most likely, from the tag of other options; 0: nothing is sampled */
+} sy_sampling;
+
+/* The chance of an object to be in the profile. If the mean is large it is bytes / mean, and an
+ * object stands for `mean` bytes; it is never above 1. */
+static double profile_chance(size_t bytes, uint64_t mean) {
+    return mean ? (double)bytes / ((double)bytes + (double)mean) : 0;
 }
 
-static void begin_sample_interval(void) {
-    interval_mean = sample_every();
-    sy_sample_left = interval_mean ? sy_interval_next(interval_mean) - 1 : LOOK_AGAIN;
+/* For objects of so many bytes. */
+static sy_sampling sampling_now(size_t bytes) {
+    sy_sampling now = {.every = 0};
+    if (sy_start() != 0) return now;
+    uint64_t mean = sy_profile_mean();
+    now.every = atomic_load_explicit(&sy_options_now.sample_every, memory_order_relaxed);
+    if (!now.every && !mean) return now;
+    now.guard = now.every ? 1.0 / now.every : 0;
+    now.profile = profile_chance(bytes, mean);
+    now.chance = now.guard + now.profile - now.guard * now.profile;
+    now.tag = (int32_t)(1 + sy_random_mix(now.every + (mean << 32)) % SY_COUNTDOWN_TAG);
+    return now;
 }
 
-/* Whether this allocation ends an interval in a sample. Begins the next interval. The first one of
- * a thread begins with this allocation, and ends with it too if it is one allocation long. */
-static bool ends_interval(void) {
-    bool ends = interval_mean;
-    begin_sample_interval();
-    if (!interval_mean) return false;
-    bool at_once = !ends && !sy_sample_left;
-    if (at_once) begin_sample_interval();
-    return ends || at_once;
+/* Sets the count to the next sample, or to the next look at the options. `number`: the next sample
+ * is the allocation with this number, from 1 on. */
+static void begin_count(int32_t *word, const sy_sampling *now, int64_t number) {
+    bool samples = number <= LOOK_AGAIN;
+    int32_t passing = samples ? (int32_t)number - 1 : LOOK_AGAIN;
+    *word = passing * SY_COUNTDOWN_ONE + (samples ? now->tag : 0);
+}
+
+/* Ends the count. Returns whether the allocation that has ended it is sampled. If the count was not
+ * one up to a sample with these options, the allocation is the first that they are asked about. */
+static bool end_count(int32_t *word, const sy_sampling *now) {
+    bool due = now->tag && (*word & SY_COUNTDOWN_TAG) == now->tag;
+    int64_t number = LOOK_AGAIN + 1;
+    if (now->chance > 0) number = sy_interval_of_chance(now->chance);
+    if (!due && number == 1) {
+        due = true;
+        number = sy_interval_of_chance(now->chance);
+    } else if (!due) {
+        number--;
+    }
+    begin_count(word, now, number);
+    return due;
+}
+
+/* Counts an allocation, if it is not counted yet. Returns whether it is sampled. A thread whose
+ * slot has no magazine cannot count, and asks chance for each allocation. */
+static bool counts_out(unsigned class_number, sy_sampling *now) {
+    sy_loaded_slot *slot = sy_countdown_slot(class_number);
+    int32_t *word = slot ? sy_countdown_of(slot) : NULL;
+    if (word && *word >= 0 && !sy_countdown_ends(slot)) return false;
+    *now = sampling_now(sy_class_size(class_number));
+    return word ? end_count(word, now) : now->chance > 0 && sy_chance(now->chance);
 }
 
 /* Whether the last sample of the process is long enough ago. Then this one counts as the last. */
-static bool is_apart(void) {
+static bool is_apart(const sy_sampling *now) {
     static _Atomic uint64_t next;
-    if (interval_mean < RARE) return true;
-    uint64_t now = sy_os_now(), when = atomic_load_explicit(&next, memory_order_relaxed);
-    return now >= when && atomic_compare_exchange_strong(&next, &when, now + APART_NS);
+    if (now->every < RARE) return true;
+    uint64_t time = sy_os_now(), when = atomic_load_explicit(&next, memory_order_relaxed);
+    return time >= when && atomic_compare_exchange_strong(&next, &when, time + APART_NS);
 }
 
+/* ---- guarded samples ---- */
+
 /* Injected failures are counted by the size classes, which would miss a sampled allocation. */
-static bool can_sample(size_t size, size_t align) {
+static bool can_guard(size_t size, size_t align) {
     return size <= sy_os_page_size() && align <= sy_os_page_size() &&
            !atomic_load_explicit(&sy_fail_armed, memory_order_relaxed);
 }
@@ -89,13 +137,39 @@ static sy_cache *sampled_cache(void) {
 
 /* Options such as `lock` and `tools=malloc` say where objects have to lie. Then the cache guards
  * none. */
-SY_COLD void *sy_malloc_sampled(size_t size, size_t align) {
-    sy_cpu_keep_frame();
-    int error = errno;
-    bool due = ends_interval() && can_sample(size, align) && is_apart();
-    sy_cache *cache = due ? sampled_cache() : NULL;
-    errno = error;
+static void *make_guarded_sample(const sy_sampling *now, size_t size, size_t align) {
+    sy_cache *cache = can_guard(size, align) && is_apart(now) ? sampled_cache() : NULL;
     return cache && sy_cache_guards(cache) ? sy_guarded_make(cache, size, align) : NULL;
+}
+
+/* ---- samples ---- */
+
+/* A sample may be guarded, in the profile, or both. An object that is only in the profile lies in a
+ * slab apart: its free is noticed there. */
+static void *make_sample(const sy_sampling *now, unsigned class_number, size_t size, size_t align) {
+    bool profiled = now->profile > 0 && sy_chance(now->profile / now->chance);
+    bool guarded = now->guard > 0 && (!profiled || sy_chance(now->guard));
+    void *object = guarded ? make_guarded_sample(now, size, align) : NULL;
+    if (!object && profiled && !atomic_load_explicit(&sy_fail_armed, memory_order_relaxed))
+        object = sy_class_alloc_apart(class_number);
+    if (object && profiled) sy_profile_note(object, size, now->profile);
+    return object;
+}
+
+SY_COLD void *sy_sampled_alloc(unsigned class_number, size_t size, size_t align) {
+    sy_cpu_keep_frame();
+    sy_sampling now;
+    int error = errno;
+    void *object =
+        counts_out(class_number, &now) ? make_sample(&now, class_number, size, align) : NULL;
+    errno = error;
+    return object;
+}
+
+SY_COLD void sy_sampled_span(const void *object, size_t size) {
+    sy_cpu_keep_frame();
+    double chance = profile_chance(size, sy_profile_mean());
+    if (chance > 0 && sy_chance(chance)) sy_profile_note(object, size, chance);
 }
 
 bool sy_sampled_owns(const void *cache) {

@@ -81,7 +81,7 @@ bool sy_capacity_widen(sy_client *client, sy_thread *thread, sy_slot *slot, uint
     }
     atomic_fetch_add_explicit(&thread->loaded_bytes, more * client->config.item_bytes,
                               memory_order_relaxed);
-    slot->capacity = (uint16_t)want;
+    slot->capacity = (uint8_t)want;
     return true;
 }
 
@@ -110,7 +110,7 @@ void sy_capacity_halve(const sy_client *client, sy_thread *thread, sy_slot *slot
     uint32_t less = slot->capacity / 2;
     atomic_fetch_sub_explicit(&thread->loaded_bytes, 2 * (uint64_t)less * client->config.item_bytes,
                               memory_order_relaxed);
-    slot->capacity = (uint16_t)(slot->capacity - less);
+    slot->capacity = (uint8_t)(slot->capacity - less);
 }
 
 /* ---- of the depot ---- */

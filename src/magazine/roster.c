@@ -213,8 +213,8 @@ static bool is_idle(sy_slot *slot, unsigned number, size_t least) {
     if (!sy_slot_has_magazines(slot)) return false;
     size_t items = sy_slot_items(slot);
     if (items * clients[number]->config.item_bytes < least) return false;
-    bool idle = slot->seen == slot->exchanges && !slot->reserved && items > 0;
-    slot->seen = slot->exchanges;
+    bool idle = slot->seen == (uint16_t)slot->exchanges && !slot->reserved && items > 0;
+    slot->seen = (uint16_t)slot->exchanges;
     return idle;
 }
 

@@ -38,7 +38,7 @@
 
 /* Counts what was allocated from the loaded magazine. */
 static inline void sy_sample_count(sy_slot *slot) {
-    uint16_t have = (uint16_t)(slot->top - slot->loaded->items);
+    uint8_t have = (uint8_t)(slot->top - slot->loaded->items);
     sy_guard_left -= slot->mark - have;
     slot->mark = have;
 }

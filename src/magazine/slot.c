@@ -70,7 +70,7 @@ static bool open_slot(sy_client *client, sy_thread *thread, sy_slot *slot) {
     sy_magazine *magazine = sy_thread_take_empty(thread);
     if (!magazine) return false;
     slot->generation = atomic_load_explicit(&client->generation, memory_order_relaxed);
-    slot->seen = slot->exchanges - 1; /* no look has seen it yet */
+    slot->seen = (uint16_t)(slot->exchanges - 1); /* no look has seen it yet */
     sy_magazine_set_count(magazine, 0);
     if (client->number >= thread->slots_end)
         atomic_store_explicit(&thread->slots_end, client->number + 1, memory_order_relaxed);

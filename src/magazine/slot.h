@@ -73,7 +73,7 @@ static inline void sy_slot_open_both(sy_slot *slot, sy_magazine *magazine) {
     slot->base = magazine->items;
     sy_slot_set_top(slot, magazine->items + count);
     slot->limit = magazine->items + (count > slot->capacity ? count : slot->capacity);
-    slot->mark = (uint16_t)count;
+    slot->mark = (uint8_t)count;
 }
 
 /* After sleepers.c has taken items from the front of the loaded magazine: moves the others there,

@@ -267,6 +267,11 @@ sy_thread *sy_thread_self(void) {
     return thread;
 }
 
+sy_loaded_slot *sy_countdown_slot(unsigned number) {
+    const sy_slot *slot = (const sy_slot *)sy_abi_1 + number;
+    return slot->loaded ? &sy_abi_1[number] : NULL;
+}
+
 sy_thread *sy_thread_running(void) { return sy_abi_1 == shut_slots ? NULL : sy_thread_own; }
 
 void sy_thread_idle(void) {

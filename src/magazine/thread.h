@@ -21,6 +21,7 @@
 #include <slabyard/loaded.h>
 
 #include "magazine/client.h"
+#include "magazine/countdown.h"
 #include "magazine/store.h"
 #include "os/invariant.h"
 
@@ -30,11 +31,12 @@
 typedef struct sy_slot {
     sy_magazine *loaded;   /* the magazine that top, base and limit point into, or NULL */
     sy_magazine *previous; /* full or empty (of any count), or NULL */
-    uint16_t capacity;     /* items that `loaded` may hold at present */
-    uint16_t mark;         /* items that it held when they were last counted (sample.h) */
+    uint8_t capacity;      /* items that `loaded` may hold at present */
+    uint8_t mark;          /* items that it held when they were last counted (sample.h) */
+    uint16_t seen;         /* `exchanges` when the thread last looked for idle slots */
     uint32_t generation;   /* the client's, when last looked at */
     uint32_t exchanges;    /* since first use */
-    uint32_t seen;         /* `exchanges` when the thread last looked for idle slots */
+    int32_t countdown;     /* countdown.h; kept when the magazines are taken */
     alignas(32) uintptr_t *top;
     uintptr_t *base, *limit;
     uint32_t reserved; /* not 0: the program reserved its items, so they do not count as idle */
@@ -45,7 +47,8 @@ typedef struct sy_slot {
 
 _Static_assert(sizeof(sy_slot) == sizeof(sy_loaded_slot), "one layout");
 _Static_assert(offsetof(sy_slot, top) == offsetof(sy_loaded_slot, top), "one layout");
-_Static_assert(SY_MAGAZINE_ITEMS <= UINT16_MAX, "capacity and mark count them");
+_Static_assert(SY_MAGAZINE_ITEMS <= UINT8_MAX, "capacity and mark count them");
+_Static_assert(offsetof(sy_slot, countdown) == SY_COUNTDOWN_AT, "countdown.h finds it");
 _Static_assert(offsetof(sy_slot, top) == 32, "hot words where objects do not begin");
 
 enum { SY_ONE_WAY_NOTED = 14 }; /* clients of which a thread knows that it has items of them */

@@ -49,6 +49,10 @@ int sy_os_lock(void *start, size_t bytes, bool wanted) {
 #endif
 #if !SY_PLATFORM_LINUX
 
+void sy_os_each_code(void (*visit)(void *arg, const sy_os_code *code), void *arg) {
+    (void)visit, (void)arg;
+}
+
 bool sy_os_locks_all(void) { return false; }
 
 bool sy_os_is_hidden(void) { return false; }

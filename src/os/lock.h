@@ -60,6 +60,7 @@ typedef enum sy_rank {
     SY_RANK_STORE,      /* unused magazines (magazine/) */
     SY_RANK_POOLS,      /* the list of pools that check (pool/) */
     SY_RANK_GUARD,      /* the slots of guarded objects (debug/) */
+    SY_RANK_PROFILE,    /* sampled objects (debug/) */
     SY_RANK_FAILURES,   /* what is made to fail (debug/) */
     SY_RANK_OPTIONS,    /* what the options say (debug/) */
     SY_RANK_TAGS,       /* names of tags (debug/) */

@@ -453,6 +453,21 @@ bool sy_os_locate(uintptr_t address, sy_os_place *place);
 /* Finds the file by the loader's list alone: without a function, and without a system call. */
 bool sy_os_locate_loaded(uintptr_t address, sy_os_place *place);
 
+enum { SY_OS_BUILD_ID_MAX = 32 };
+
+/* A part of a file that is loaded as code. */
+typedef struct sy_os_code {
+    uintptr_t start, end;
+    uint64_t in_file; /* offset of `start` in the file */
+    char file[SY_OS_FILE_MAX];
+    uint8_t build_id[SY_OS_BUILD_ID_MAX];
+    size_t build_id_bytes; /* 0: the file has none */
+} sy_os_code;
+
+/* Calls `visit` for all code of the program and its libraries, with a lock of the loader held: it
+ * may call no other function of the system. Nothing is visited if the system has no such list. */
+void sy_os_each_code(void (*visit)(void *arg, const sy_os_code *code), void *arg);
+
 /* Whether the system tells what is mapped: there is /proc, and its files can be opened. */
 bool sy_os_tells_mappings(void);
 

@@ -14,6 +14,7 @@
 #include "cache/watched.h"
 #include "chunk/chunk.h"
 #include "debug/guard.h"
+#include "debug/profile.h"
 #include "debug/watch.h"
 #include "magazine/store.h"
 #include "pool/checked.h"
@@ -90,6 +91,7 @@ size_t sy_verify(void) {
     sy_vmem_each_arena(verify_arena, &verdict);
     note(&verdict, "store", "magazines", sy_store_verify());
     note(&verdict, "guards", "objects", sy_guard_verify());
+    note(&verdict, "profile", "samples", sy_profile_verify());
     if (verdict.lines && sy_report_begin()) {
         for (size_t i = 0; i < verdict.lines && i < LINES; i++) tell(&verdict.line[i]);
         sy_report_end();

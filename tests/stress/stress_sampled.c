@@ -28,8 +28,7 @@ static _Atomic bool over;
 static _Atomic uint64_t operations, guarded;
 
 static void *allocate(size_t size) {
-    void *object = sy_sample_due() ? sy_malloc_sampled(size, 16) : NULL;
-    if (!object) object = sy_malloc(size);
+    void *object = sy_malloc_counted(size < 9 ? 9 : size);
     stress_expect(object != NULL, "there is memory");
     atomic_fetch_add(&guarded, sy_guard_owns((uintptr_t)object));
     return object;
@@ -59,7 +58,7 @@ static void free_block(block *held) {
 static block *resize_block(block *held, uint64_t *random) {
     size_t size = stress_below(random, SIZE_MOST);
     check_block(held);
-    held = sy_realloc(held, sizeof(block) + size);
+    held = sy_realloc_counted(held, sizeof(block) + size);
     stress_expect(held != NULL, "there is memory");
     return fill_block(held, size, stress_random(random));
 }

@@ -16,9 +16,12 @@
 
 #include <slabyard/slabyard.h>
 
+#include "base/random.h"
 #include "debug/guard.h"
 #include "debug/interval.h"
+#include "heap/classes.h"
 #include "heap/sampled.h"
+#include "magazine/countdown.h"
 #include "os/fake.h"
 #include "os/os.h"
 #include "support/child.h"
@@ -31,6 +34,11 @@
         assert_int_equal(in_child(name##_here, NULL), 0); \
     }
 
+/* An allocation of the drop-in malloc; NULL: it is not sampled. */
+static void *take(size_t size, size_t align) {
+    return sy_sampled_alloc(sy_class_for(size > align ? size : align), size, align);
+}
+
 static void begin(void) { must(sy_set_options("sample=all") == 0); }
 
 static void sizes_and_alignments_here(void *arg) {
@@ -39,7 +47,7 @@ static void sizes_and_alignments_here(void *arg) {
     begin();
     for (int a = 0; a < 3; a++) {
         for (int s = 0; s < 4; s++) {
-            char *object = sy_malloc_sampled(sizes[s], aligns[a]);
+            char *object = take(sizes[s], aligns[a]);
             must(object && sy_guard_owns((uintptr_t)object));
             must((uintptr_t)object % aligns[a] == 0);
             must(sy_usable_size(object) == (sizes[s] ? sizes[s] : 1));
@@ -47,9 +55,8 @@ static void sizes_and_alignments_here(void *arg) {
             sy_free_sized(object, sizes[s]);
         }
     }
-    must(!sy_malloc_sampled(page + 1, 16));
-    must(!sy_malloc_sampled(SIZE_MAX, 16));
-    must(!sy_malloc_sampled(16, 2 * page));
+    must(!take(page + 1, 16));
+    must(!take(16, 2 * page));
     must(sy_verify() == 0);
 }
 RUN(sizes_and_alignments)
@@ -57,7 +64,7 @@ RUN(sizes_and_alignments)
 static void a_sampled_object_can_be_resized_here(void *arg) {
     (void)arg;
     begin();
-    unsigned char *object = sy_malloc_sampled(100, 16);
+    unsigned char *object = take(100, 16);
     must(object != NULL);
     memset(object, 7, 100);
     object = sy_realloc(object, 5000);
@@ -70,34 +77,80 @@ RUN(a_sampled_object_can_be_resized)
 
 static void options_change_as_the_program_runs_here(void *arg) {
     (void)arg;
-    must(!sy_malloc_sampled(16, 16)); /* the option is off */
-    must(sy_sample_left > 0);
+    must(!take(16, 16)); /* the option is off */
     begin();
-    void *object = sy_malloc_sampled(16, 16);
+    void *object = take(16, 16);
     must(object != NULL);
     must(sy_set_options("sample=off") == 0);
-    must(!sy_malloc_sampled(16, 16));
-    must(sy_sample_left > 0);
+    must(!take(16, 16));
     sy_free(object);
     begin();
     must(sy_set_options("fail=1000000000") == 0);
-    must(!sy_malloc_sampled(16, 16)); /* `fail` would not count a guarded object */
+    must(!take(16, 16)); /* `fail` would not count a guarded object */
     must(sy_set_options("fail=off") == 0);
-    object = sy_malloc_sampled(16, 16);
+    object = take(16, 16);
     must(object != NULL);
     sy_free(object);
 }
 RUN(options_change_as_the_program_runs)
 
-/* Counts allocations until `count` are sampled, or `most` intervals have ended. Returns how many
- * were sampled. */
-static unsigned sample(unsigned count, unsigned most) {
+/* From now on the thread has slots, in which it counts. */
+static int32_t *begin_counting(size_t size) {
+    sy_free(sy_malloc(size));
+    sy_loaded_slot *slot = sy_countdown_slot(sy_class_for(size));
+    must(slot != NULL);
+    return sy_countdown_of(slot);
+}
+
+/* Counts allocations of 16 bytes until one is sampled, `most` at most. */
+static int count_to_sample(int most) {
+    for (int i = 1; i <= most; i++) {
+        char *object = sy_malloc_counted(16);
+        bool sampled = sy_guard_owns((uintptr_t)object);
+        sy_free(object);
+        if (sampled) return i;
+    }
+    return 0;
+}
+
+static void a_thread_that_counts_looks_again_here(void *arg) {
+    (void)arg;
+    begin_counting(16);
+    must(count_to_sample(1) == 0);
+    begin();
+    must(count_to_sample(1) == 0);
+    int looked = count_to_sample(2000); /* the look was at most 2,000 allocations ago */
+    must(looked > 0);
+    for (int i = 0; i < 10; i++) must(count_to_sample(1) == 1);
+    must(sy_set_options("sample=off") == 0);
+    must(count_to_sample(100000) == 0);
+}
+RUN(a_thread_that_counts_looks_again)
+
+/* The classes count for themselves, and each samples its share: within six standard deviations. */
+static void each_class_has_its_share_here(void *arg) {
+    enum { COUNT = 100000, EVERY = 50, SHARE = COUNT / EVERY, SIX = 270 };
+    (void)arg;
+    must(sy_set_options("sample=1/50") == 0);
+    for (size_t size = 16; size <= 4096; size *= 4) {
+        unsigned sampled = 0;
+        for (int i = 0; i < COUNT; i++) {
+            void *object = sy_malloc_counted(size);
+            sampled += sy_guard_owns((uintptr_t)object);
+            sy_free(object);
+        }
+        must(sampled > SHARE - SIX && sampled < SHARE + SIX);
+    }
+}
+RUN(each_class_has_its_share)
+
+/* Lets `most` counts up to a sample end, or fewer if `count` allocations were sampled. Returns how
+ * many were. */
+static unsigned sample(int32_t *word, uint32_t every, unsigned count, unsigned most) {
     unsigned sampled = 0;
-    while (sampled < count && most > 0) {
-        sy_sample_left = 0;
-        if (!sy_sample_due()) continue;
-        void *object = sy_malloc_sampled(16, 16);
-        most--;
+    for (; sampled < count && most > 0; most--) {
+        *word = (int32_t)(1 + sy_random_mix(every) % SY_COUNTDOWN_TAG); /* as sampled.c */
+        void *object = take(16, 16);
         sampled += object != NULL;
         sy_free(object);
     }
@@ -106,24 +159,25 @@ static unsigned sample(unsigned count, unsigned most) {
 
 static void rare_samples_are_apart_here(void *arg) {
     (void)arg;
+    int32_t *word = begin_counting(16);
     sy_fake_set_clock(UINT64_C(1) << 40);
     must(sy_set_options("sample=1/10000") == 0);
-    must(sample(1, 10) == 1);
-    must(sample(1, 10) == 0);
+    must(sample(word, 10000, 1, 10) == 1);
+    must(sample(word, 10000, 1, 10) == 0);
     sy_fake_advance_clock(4999999);
-    must(sample(1, 10) == 0);
+    must(sample(word, 10000, 1, 10) == 0);
     sy_fake_advance_clock(1);
-    must(sample(2, 10) == 1);
+    must(sample(word, 10000, 2, 10) == 1);
     must(sy_set_options("sample=1/9999") == 0);
-    must(sample(10, 10) >= 9); /* the first interval is a rare one's */
+    must(sample(word, 9999, 10, 10) == 10);
 }
 RUN(rare_samples_are_apart)
 
 static void objects_that_have_to_lie_elsewhere_are_not_sampled_here(void *options) {
     must(sy_set_options(options) == 0);
     begin();
-    must(!sy_malloc_sampled(16, 16));
-    must(!sy_malloc_sampled(16, 16));
+    must(!take(16, 16));
+    must(!take(16, 16));
 }
 
 static void objects_that_have_to_lie_elsewhere_are_not_sampled(void **state) {
@@ -159,11 +213,11 @@ static void refused_here(void *nth) {
     begin();
     sy_fake_fail_nth(SY_FAKE_ANY, *(uint64_t *)nth);
     errno = 4711;
-    void *object = sy_malloc_sampled(100, 16);
+    void *object = take(100, 16);
     must(errno == 4711);
     bool failed = sy_fake_failures(SY_FAKE_ANY) > 0;
     sy_fake_succeed(SY_FAKE_ANY);
-    void *other = sy_malloc_sampled(100, 16);
+    void *other = take(100, 16);
     must(other != NULL);
     sy_free(object);
     sy_free(other);
@@ -185,6 +239,8 @@ int main(void) {
         cmocka_unit_test(sizes_and_alignments),
         cmocka_unit_test(a_sampled_object_can_be_resized),
         cmocka_unit_test(options_change_as_the_program_runs),
+        cmocka_unit_test(a_thread_that_counts_looks_again),
+        cmocka_unit_test(each_class_has_its_share),
         cmocka_unit_test(rare_samples_are_apart),
         cmocka_unit_test(objects_that_have_to_lie_elsewhere_are_not_sampled),
         cmocka_unit_test(each_thread_has_intervals_of_its_own),

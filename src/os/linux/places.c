@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 
+#include "base/bits.h"
 #include "os/linux/thread.h"
 #include "os/os.h"
 
@@ -332,6 +333,59 @@ static bool locate_loaded(uintptr_t address, sy_os_place *place, bool alone) {
 
 bool sy_os_locate_loaded(uintptr_t address, sy_os_place *place) {
     return locate_loaded(address, place, true);
+}
+
+typedef struct code_walk {
+    void (*visit)(void *arg, const sy_os_code *code);
+    void *arg;
+    sy_os_code code;
+} code_walk;
+
+/* A note of GNU's: three words, "GNU" with its zero, the content. */
+static void find_build_id(const struct dl_phdr_info *object, sy_os_code *code) {
+    code->build_id_bytes = 0;
+    for (size_t i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        if (part->p_type != PT_NOTE) continue;
+        uintptr_t at = object->dlpi_addr + part->p_vaddr, end = at + part->p_memsz;
+        while (end - at >= sizeof(ElfW(Nhdr))) {
+            const ElfW(Nhdr) *note = (const void *)at;
+            uintptr_t name = at + sizeof *note, content = name + sy_round_up(note->n_namesz, 4);
+            uintptr_t next = content + sy_round_up(note->n_descsz, 4);
+            if (next > end || next <= at) break;
+            bool is_id = note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
+                         note->n_descsz <= SY_OS_BUILD_ID_MAX &&
+                         memcmp((const void *)name, "GNU", 4) == 0;
+            at = next;
+            if (!is_id) continue;
+            memcpy(code->build_id, (const void *)content, note->n_descsz);
+            code->build_id_bytes = note->n_descsz;
+        }
+    }
+}
+
+static int visit_code(struct dl_phdr_info *object, size_t bytes, void *arg) {
+    code_walk *walk = arg;
+    search for_it = {.file = walk->code.file};
+    (void)bytes;
+    copy_name(object, &for_it);
+    find_build_id(object, &walk->code);
+    for (size_t i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        if (part->p_type != PT_LOAD || !(part->p_flags & PF_X)) continue;
+        walk->code.start = object->dlpi_addr + part->p_vaddr;
+        walk->code.end = walk->code.start + part->p_memsz;
+        walk->code.in_file = part->p_offset;
+        walk->visit(walk->arg, &walk->code);
+    }
+    return 0;
+}
+
+void sy_os_each_code(void (*visit)(void *arg, const sy_os_code *code), void *arg) {
+    code_walk walk = {.visit = visit, .arg = arg};
+    int saved = errno;
+    dl_iterate_phdr(visit_code, &walk);
+    errno = saved;
 }
 
 /* ---- code ---- */

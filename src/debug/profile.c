@@ -1,0 +1,376 @@
+/*
+ * profile.c: see profile.h. One lock guards the whole table: it is taken for a sample and for the
+ * free of one, which are rare.
+ *
+ *     table:  | heads | heads of sites | sites | records ... committed as they are used |
+ *
+ * Records and sites hang in chains, by a hash of the address or stack. A record that is free hangs
+ * in the list of free ones.
+ */
+#include "debug/profile.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/cpu.h"
+#include "base/random.h"
+#include "base/shape.h"
+#include "debug/options.h"
+#include "debug/probes.h"
+#include "debug/stack.h"
+#include "os/lock.h"
+#include "os/os.h"
+
+enum {
+    HEADS = 1 << 15,
+    /* With the usual mean of 512 KiB: the samples of 512 GiB of live objects. */
+    RECORDS = (int)SY_ADDRESS_SPACE(1048576, 65536),
+    SITE_HEADS = 1 << 12,
+    SITES = 1 << 15,
+    RECORDS_AT_A_TIME = 1 << 13, /* committed by one system call */
+};
+
+/* Weights of objects are kept in parts of an object, so that sums have no rounding error that
+ * matters. */
+static const double PARTS = 1 << 16;
+
+typedef struct record {
+    uintptr_t object;
+    size_t size;
+    uint64_t weight; /* objects that it stands for, in 1 / PARTS */
+    uint64_t time;   /* of the allocation: sy_os_now */
+    uint32_t thread; /* that allocated it: sy_os_thread */
+    uint32_t site;
+    uint32_t next; /* number of the next record in its chain, or of the next free one; 0: none */
+} record;
+
+typedef struct site {
+    uint32_t stack, next;
+    uint64_t allocated, freed; /* in 1 / PARTS objects */
+    uint64_t allocated_bytes, freed_bytes;
+} site;
+
+/* Numbers of records begin with 1; site 0 is the one of stacks that are not known. */
+typedef struct table {
+    _Atomic uint32_t heads[HEADS];
+    uint32_t site_heads[SITE_HEADS];
+    site sites[SITES];
+    record records[RECORDS];
+} table;
+
+_Atomic uint32_t sy_profile_records;
+
+/* The mean as the functions below set it; UNSET: the option says it. */
+static const uint64_t UNSET = UINT64_MAX;
+static _Atomic uint64_t mean_set = UINT64_MAX;
+static _Atomic uint64_t mean_before; /* the profile ended */
+
+static sy_lock lock = SY_LOCK_INIT(SY_RANK_PROFILE);
+static _Atomic(table *) the_table; /* written once */
+/* Guarded by the lock. */
+static uint32_t used, ready; /* records below them were used once; are committed */
+static uint32_t free_record; /* the first in the list; 0: none */
+static uint32_t site_count;
+static uint64_t left_out;
+static bool torn; /* in the child of a fork: another thread was changing what the lock guards */
+
+static table *known_table(void) { return atomic_load_explicit(&the_table, memory_order_acquire); }
+
+/* ---- memory ---- */
+
+static const size_t FIXED_BYTES = offsetof(table, records);
+
+static size_t table_bytes(void) { return sy_round_up(sizeof(table), sy_os_page_size()); }
+
+/* If two threads make a table, one gives its own back. */
+static table *make_table(void) {
+    table *known = NULL;
+    table *made = sy_os_reserve(table_bytes(), sy_os_page_size(), "slabyard profile");
+    if (!made) return NULL;
+    if (sy_os_commit(made, sy_round_up(FIXED_BYTES, sy_os_page_size())) != 0) {
+        sy_os_release(made, table_bytes());
+        errno = ENOMEM;
+        return NULL;
+    }
+    if (atomic_compare_exchange_strong_explicit(&the_table, &known, made, memory_order_acq_rel,
+                                                memory_order_acquire))
+        return made;
+    sy_os_release(made, table_bytes());
+    return known;
+}
+
+static table *need_table(void) {
+    table *in = known_table();
+    return in ? in : make_table();
+}
+
+/* Commits the records that come after `have`. The lock is not held: two threads may do it. */
+static bool commit_records(table *in, uint32_t have) {
+    size_t page = sy_os_page_size();
+    uintptr_t start = sy_round_down((uintptr_t)&in->records[have], page);
+    uintptr_t end = sy_round_up((uintptr_t)(&in->records[have] + RECORDS_AT_A_TIME), page);
+    uintptr_t most = sy_round_up((uintptr_t)(in + 1), page);
+    return have < RECORDS && sy_os_commit((void *)start, (end < most ? end : most) - start) == 0;
+}
+
+/* Takes a record; 0: there is none. The lock is held before and after, not in between. */
+static uint32_t take_record(table *in) {
+    while (!free_record && used == ready) {
+        uint32_t have = ready;
+        sy_lock_release(&lock);
+        bool done = commit_records(in, have);
+        sy_lock_acquire(&lock);
+        if (!done && ready == have) return 0;
+        if (ready == have) ready += RECORDS_AT_A_TIME;
+    }
+    uint32_t number = free_record;
+    if (!number) return ++used;
+    free_record = in->records[number - 1].next;
+    return number;
+}
+
+static record *record_of(table *in, uint32_t number) { return &in->records[number - 1]; }
+
+/* ---- chains ---- */
+
+static uint32_t head_of(const void *object) {
+    return (uint32_t)(sy_random_mix((uintptr_t)object) % HEADS);
+}
+
+/* The number of the stack's site. The lock is held. */
+static uint32_t find_site(table *in, uint32_t stack) {
+    SY_HOLDS(&lock);
+    uint32_t *head = &in->site_heads[sy_random_mix(stack) % SITE_HEADS];
+    if (!site_count) in->sites[site_count++] = (site){.stack = 0};
+    for (uint32_t at = stack ? *head : 0; at; at = in->sites[at].next)
+        if (in->sites[at].stack == stack) return at;
+    if (!stack || site_count == SITES) return 0;
+    in->sites[site_count] = (site){.stack = stack, .next = *head};
+    return *head = site_count++;
+}
+
+static uint64_t bytes_of(const record *it) {
+    return (uint64_t)((double)it->weight * (double)it->size / PARTS + 0.5);
+}
+
+static void count_out(uint32_t more) {
+    atomic_fetch_add_explicit(&sy_profile_records, more, memory_order_relaxed);
+}
+
+/* Adds the record to its chain and its site. The lock is held. */
+static void link_record(table *in, uint32_t number) {
+    SY_HOLDS(&lock);
+    record *it = record_of(in, number);
+    _Atomic uint32_t *head = &in->heads[head_of((const void *)it->object)];
+    it->next = atomic_load_explicit(head, memory_order_relaxed);
+    atomic_store_explicit(head, number, memory_order_relaxed);
+    in->sites[it->site].allocated += it->weight;
+    in->sites[it->site].allocated_bytes += bytes_of(it);
+    count_out(1);
+}
+
+/* Takes the record of the object out of its chain, and frees it. Returns whether there was one. The
+ * lock is held. */
+static bool unlink_record(table *in, const void *object) {
+    SY_HOLDS(&lock);
+    _Atomic uint32_t *head = &in->heads[head_of(object)];
+    uint32_t before = 0, at = atomic_load_explicit(head, memory_order_relaxed);
+    while (at && record_of(in, at)->object != (uintptr_t)object) {
+        before = at;
+        at = record_of(in, at)->next;
+    }
+    if (!at) return false;
+    record *it = record_of(in, at);
+    if (before)
+        record_of(in, before)->next = it->next;
+    else
+        atomic_store_explicit(head, it->next, memory_order_relaxed);
+    in->sites[it->site].freed += it->weight;
+    in->sites[it->site].freed_bytes += bytes_of(it);
+    it->object = 0;
+    it->next = free_record;
+    free_record = at;
+    count_out((uint32_t)-1);
+    return true;
+}
+
+/* The lock is held. */
+static void clear_table(table *in) {
+    SY_HOLDS(&lock);
+    for (uint32_t i = 0; i < HEADS; i++)
+        atomic_store_explicit(&in->heads[i], 0, memory_order_relaxed);
+    memset(in->site_heads, 0, sizeof in->site_heads);
+    used = free_record = site_count = 0;
+    left_out = 0;
+    atomic_store_explicit(&sy_profile_records, 0, memory_order_relaxed);
+}
+
+/* ---- an object's life ---- */
+
+void sy_profile_note(const void *object, size_t size, double chance) {
+    sy_cpu_keep_frame();
+    int error = errno;
+    record made = {.object = (uintptr_t)object,
+                   .size = size,
+                   .weight = (uint64_t)(PARTS / chance + 0.5),
+                   .time = sy_os_now(),
+                   .thread = sy_os_thread()};
+    table *in = need_table();
+    uint32_t stack = in ? sy_stack_whole() : 0;
+    sy_lock_acquire(&lock);
+    uint32_t number = in ? take_record(in) : 0;
+    if (number) {
+        made.site = find_site(in, stack);
+        *record_of(in, number) = made;
+        link_record(in, number);
+    }
+    left_out += !number;
+    sy_lock_release(&lock);
+    SY_PROBE_ALLOC(object, size, bytes_of(&made));
+    errno = error;
+}
+
+void sy_profile_forget_slow(const void *object) {
+    table *in = known_table();
+    if (!in || !atomic_load_explicit(&in->heads[head_of(object)], memory_order_relaxed)) return;
+    sy_lock_acquire(&lock);
+    bool found = unlink_record(in, object);
+    sy_lock_release(&lock);
+    if (found) SY_PROBE_FREE(object);
+}
+
+/* ---- profiles ---- */
+
+uint64_t sy_profile_mean(void) {
+    uint64_t mean = atomic_load_explicit(&mean_set, memory_order_relaxed);
+    if (SY_LIKELY(mean != UNSET)) return mean;
+    return atomic_load_explicit(&sy_options_now.profile, memory_order_relaxed);
+}
+
+int sy_profile_begin(uint64_t mean) {
+    table *in = need_table();
+    if (!in) {
+        errno = ENOMEM;
+        return -1;
+    }
+    if (!sy_profile_mean()) {
+        sy_lock_acquire(&lock);
+        clear_table(in);
+        sy_lock_release(&lock);
+    }
+    atomic_store_explicit(&mean_set, mean, memory_order_relaxed);
+    return 0;
+}
+
+void sy_profile_end(void) {
+    uint64_t mean = sy_profile_mean();
+    if (mean) atomic_store_explicit(&mean_before, mean, memory_order_relaxed);
+    atomic_store_explicit(&mean_set, 0, memory_order_relaxed);
+}
+
+uint64_t sy_profile_period(void) {
+    uint64_t mean = sy_profile_mean();
+    return mean ? mean : atomic_load_explicit(&mean_before, memory_order_relaxed);
+}
+
+static uint64_t whole(uint64_t parts) { return (uint64_t)((double)parts / PARTS + 0.5); }
+
+bool sy_profile_get_site(uint32_t number, sy_profile_site *copy) {
+    table *in = known_table();
+    if (!in) return false;
+    sy_lock_acquire(&lock);
+    bool there = number < site_count;
+    site found = there ? in->sites[number] : (site){.stack = 0};
+    sy_lock_release(&lock);
+    *copy = (sy_profile_site){found.stack, whole(found.allocated), whole(found.freed),
+                              found.allocated_bytes, found.freed_bytes};
+    return there;
+}
+
+uint64_t sy_profile_left_out(void) {
+    sy_lock_acquire(&lock);
+    uint64_t count = left_out;
+    sy_lock_release(&lock);
+    return count;
+}
+
+/* ---- invariants ---- */
+
+/* The bytes of the records at each site are those allocated and not freed. The lock is held. */
+static size_t verify_table(table *in) {
+    SY_HOLDS(&lock);
+    size_t wrong = 0;
+    uint32_t linked = 0, waiting = 0;
+    uint64_t live = 0, expected = 0;
+    for (uint32_t head = 0; head < HEADS; head++)
+        for (uint32_t at = in->heads[head]; at && linked <= used; at = record_of(in, at)->next) {
+            const record *it = record_of(in, at);
+            wrong += head_of((const void *)it->object) != head || it->site >= site_count;
+            live += bytes_of(it);
+            linked++;
+        }
+    for (uint32_t at = free_record; at && waiting <= used; at = record_of(in, at)->next) waiting++;
+    for (uint32_t i = 0; i < site_count; i++)
+        expected += in->sites[i].allocated_bytes - in->sites[i].freed_bytes;
+    wrong += linked + waiting != used || used > ready;
+    return wrong + (live != expected) + (linked != sy_profile_records);
+}
+
+size_t sy_profile_verify(void) {
+    table *in = known_table();
+    if (!in) return 0;
+    sy_lock_acquire(&lock);
+    size_t wrong = verify_table(in);
+    sy_lock_release(&lock);
+    return wrong;
+}
+
+/* ---- fork ---- */
+
+static void hold_profile(void) { sy_lock_hold(&lock); }
+
+static void drop_profile(void) {
+    if (sy_lock_drop(&lock)) torn = true;
+}
+
+static void recover_profile(void) {
+    table *in = known_table();
+    if (torn && in) {
+        sy_lock_acquire(&lock);
+        clear_table(in);
+        sy_lock_release(&lock);
+    }
+    torn = false;
+}
+
+const sy_part sy_profile_part = {
+    .hold = hold_profile, .drop = drop_profile, .recover = recover_profile};
+
+/* ---- for tools that read the process (base/shape.h) ---- */
+
+#define PROFILE_VARIABLES(row)                                                                    \
+    row(sy_profile_table, the_table) row(sy_profile_used, used) row(sy_profile_sites, site_count) \
+        row(sy_profile_set, mean_set)
+
+static const sy_shape_row profile_shape_rows[] = {
+    SY_SHAPE_FIELD(sy_profile_table, table, sites),
+    SY_SHAPE_FIELD(sy_profile_table, table, records),
+    SY_SHAPE_TYPE(sy_profile_record, record),
+    SY_SHAPE_FIELD(sy_profile_record, record, object),
+    SY_SHAPE_FIELD(sy_profile_record, record, size),
+    SY_SHAPE_FIELD(sy_profile_record, record, weight),
+    SY_SHAPE_FIELD(sy_profile_record, record, time),
+    SY_SHAPE_FIELD(sy_profile_record, record, thread),
+    SY_SHAPE_FIELD(sy_profile_record, record, site),
+    SY_SHAPE_TYPE(sy_profile_site, site),
+    SY_SHAPE_FIELD(sy_profile_site, site, stack),
+    SY_SHAPE_FIELD(sy_profile_site, site, allocated),
+    SY_SHAPE_FIELD(sy_profile_site, site, freed),
+    SY_SHAPE_FIELD(sy_profile_site, site, allocated_bytes),
+    SY_SHAPE_FIELD(sy_profile_site, site, freed_bytes),
+    PROFILE_VARIABLES(SY_SHAPE_VARIABLE)};
+
+static const void *const profile_shape_addresses[] = {PROFILE_VARIABLES(SY_SHAPE_ADDRESS)};
+
+const sy_shape_part sy_profile_shape = SY_SHAPE_PART(profile_shape_rows, profile_shape_addresses);

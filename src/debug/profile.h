@@ -1,0 +1,73 @@
+/*
+ * profile.h: the table of sampled objects that are live, and what was sampled at each stack.
+ *
+ *     record: address of the object --> size, weight, stack, thread, time
+ *     site:   stack --> objects and bytes that were allocated, and that were freed
+ *
+ * A sample stands for `weight` objects: 1 / chance, if each object was sampled by this chance. So
+ * the sums over sites are unbiased estimates of all objects of the process. Both the note of an
+ * object and the end of its record are exact: heap/ calls sy_profile_forget at each free that can
+ * be one of a sampled object.
+ *
+ * The table is one reservation, made when the first profile begins. It has room for a million
+ * records; samples beyond these are counted, and left out.
+ *
+ * Above: heap/ (samples). Below: stack.h, options.h, os/.
+ */
+#ifndef SY_DEBUG_PROFILE_H
+#define SY_DEBUG_PROFILE_H
+
+#include <slabyard/base.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "os/start.h"
+
+/* Bytes that are allocated for one sample, on average; 0: no profile is taken. The option `profile`
+ * says it, until sy_profile_begin or sy_profile_end is called. */
+uint64_t sy_profile_mean(void);
+
+/* The same, or the mean of the profile that has ended. */
+uint64_t sy_profile_period(void);
+
+/* Begins a profile: forgets what an earlier one found, unless one is being taken already, and only
+ * the mean changes. 0, or -1 with ENOMEM. */
+int sy_profile_begin(uint64_t mean);
+/* Ends the profile. Frees of its objects are still noted. */
+void sy_profile_end(void);
+
+/* Notes a new object of `size` bytes that was sampled by this chance. errno is kept. */
+void sy_profile_note(const void *object, size_t size, double chance);
+
+extern SY_HIDDEN _Atomic uint32_t sy_profile_records;
+void sy_profile_forget_slow(const void *object);
+
+/* Called before an object is freed: ends its record, if it has one. errno is kept. */
+static inline void sy_profile_forget(const void *object) {
+    if (SY_UNLIKELY(atomic_load_explicit(&sy_profile_records, memory_order_relaxed) != 0))
+        sy_profile_forget_slow(object);
+}
+
+/* What was sampled at a stack: estimates for all objects. */
+typedef struct sy_profile_site {
+    uint32_t stack; /* 0: stacks that could not be taken, or for which there was no room */
+    uint64_t allocated, freed; /* objects, */
+    uint64_t allocated_bytes, freed_bytes;
+} sy_profile_site;
+
+/* Copies a site, by its number from 0 on. False: there are no more. */
+bool sy_profile_get_site(uint32_t number, sy_profile_site *site);
+
+/* How many samples were left out, because there was no room or no memory for their records. */
+uint64_t sy_profile_left_out(void);
+
+/* Violations of the table's invariants, 0 when sound. */
+size_t sy_profile_verify(void);
+
+/* The table's lock, SY_RANK_PROFILE. A child of a fork keeps the table; if another thread was
+ * changing it, the child begins with an empty one. */
+extern SY_HIDDEN const sy_part sy_profile_part;
+
+#endif

@@ -1,0 +1,182 @@
+#!/usr/bin/env bash
+# Tests profiles of the drop-in malloc: by the option `profile` in a program that was not changed
+# for it, and begun and ended by a running program; that the file is what pprof reads, and has the
+# true figures, files and stacks; and that the library has OpenTelemetry's probes, which are reached
+# once for each sample. Needs a C compiler, python3 and readelf.
+# Usage: tests/malloc/profiled.sh LIBRARY
+set -euo pipefail
+
+library=$(realpath "$1")
+here=$(dirname "$(realpath "$0")")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+unset SLABYARD
+
+fail() {
+    echo "profiled: $*" >&2
+    exit 1
+}
+
+# The program keeps 20,000 blocks of 1,000 bytes and 100 of 200,000, frees 20,000 of 3,000 at once,
+# and writes its profile to the file $1. With a second argument it begins the profile itself, after
+# blocks that it must not have.
+cat >"$work/program.c" <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define SEEN __attribute__((noinline, noclone))
+
+static void *volatile kept[20100];
+
+SEEN void keep_small(int i) { kept[i] = malloc(1000); }
+SEEN void keep_large(int i) { kept[i] = malloc(200000); }
+SEEN void use_for_a_while(void) {
+    void *volatile block = malloc(3000);
+    free(block);
+}
+
+int main(int argc, char **argv) {
+    int (*start)(size_t) = (int (*)(size_t))dlsym(RTLD_DEFAULT, "sy_profile_start");
+    int (*stop)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "sy_profile_stop");
+    int (*write_to)(int) = (int (*)(int))dlsym(RTLD_DEFAULT, "sy_profile_write");
+    if (argc > 2) {
+        if (write_to(1) != -1 || errno != ENOENT) return 2;
+        for (int i = 0; i < 20000; i++) malloc(1000);
+        if (start(8192) != 0) return 3;
+        for (int i = 0; i < 10000; i++) free(malloc(1000)), free(malloc(3000)); /* it looks again */
+        if (start(8192) != 0 || stop() != 0 || start(8192) != 0) return 4;
+    }
+    for (int i = 0; i < 20000; i++) keep_small(i), use_for_a_while();
+    for (int i = 20000; i < 20100; i++) keep_large(i);
+    int file = open(argv[1], O_CREAT | O_TRUNC | O_WRONLY, 0600);
+    if (write_to(file) != 0) return 5;
+    if (write_to(-1) != -1 || errno != EBADF) return 6;
+    if (argc > 2 && (stop() != 0 || stop() != -1 || errno != ENOENT || write_to(file) != 0)) return 7;
+    return 0;
+}
+END
+cc -O1 -g -w -fno-omit-frame-pointer -o "$work/program" "$work/program.c" -ldl
+
+# Decodes the file and compares the sums by function with the truth, in the window that the random
+# samples of so many bytes allow.
+cat >"$work/check.py" <<'END'
+import subprocess, sys
+
+def number(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 127) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 128:
+            return value, at
+
+def fields(data):
+    at = 0
+    while at < len(data):
+        key, at = number(data, at)
+        value, at = number(data, at)
+        if key & 7 == 2:
+            value, at = data[at:at + value], at + value
+        yield key >> 3, value
+
+def message(data):
+    found = {}
+    for key, value in fields(data):
+        found.setdefault(key, []).append(value)
+    return found
+
+path, program = sys.argv[1:]
+profile = message(open(path, "rb").read())
+strings = [text.decode() for text in profile[6]]
+assert strings[0] == ""
+types = [message(data) for data in profile[1]]
+assert [strings[it[1][0]] for it in types] == ["alloc_objects", "alloc_space", "inuse_objects", "inuse_space"]
+assert [strings[it[2][0]] for it in types] == ["count", "bytes"] * 2
+mappings = {it[1][0]: it for it in map(message, profile[3])}
+own = [it for it in mappings.values() if strings[it[5][0]] == program]
+assert len(own) == 1, "one mapping is the program's"
+notes = subprocess.run(["readelf", "-n", program], capture_output=True, text=True).stdout
+assert "Build ID" not in notes or strings[own[0][6][0]] in notes
+locations = {it[1][0]: it for it in map(message, profile[4])}
+assert len(locations) == len(profile[4]), "each location has a number of its own"
+symbols = []
+for line in subprocess.run(["nm", "-S", program], capture_output=True, text=True).stdout.splitlines():
+    words = line.split()
+    if len(words) == 4:
+        symbols.append((int(words[0], 16), int(words[1], 16), words[3]))
+segments = subprocess.run(["readelf", "-lW", program], capture_output=True, text=True).stdout
+code = next(line.split() for line in segments.splitlines() if "LOAD" in line and " E " in line)
+bias = own[0][2][0] - int(code[2], 16)
+
+def function_of(address):
+    for start, size, name in symbols:
+        if start <= address - bias < start + size:
+            return name
+
+sums = {}
+for sample in map(message, profile[2]):
+    for location in sample[1]:
+        assert location in locations
+        assert locations[location][2][0] in list(mappings) + [0]
+        assert locations[location][3] == [location]
+    names = {function_of(location) for location in sample[1]} - {None}
+    assert sample[2] and len(sample[2]) == 4
+    for name in names:
+        sums[name] = [a + b for a, b in zip(sums.get(name, [0] * 4), sample[2])]
+
+def near(name, values, parts):
+    for got, true, part in zip(sums[name], values, parts):
+        assert abs(got - true) <= part * true, f"{name}: {sums[name]}, not about {values}"
+
+# Some 2,200, 100 and 5,400 samples: the windows are six standard deviations.
+near("keep_small", [20000, 20e6, 20000, 20e6], [0.13] * 4)
+near("keep_large", [100, 20e6, 100, 20e6], [0.13] * 4)
+near("use_for_a_while", [20000, 60e6, 0, 0], [0.09] * 2 + [0] * 2)
+assert sums["main"][1] >= max(sums["keep_small"][1], sums["use_for_a_while"][1])
+END
+
+SLABYARD=profile=8K LD_PRELOAD=$library "$work/program" "$work/profile" || fail "the program ends with $?"
+python3 "$work/check.py" "$work/profile" "$work/program" || fail "the option gives another profile"
+LD_PRELOAD=$library "$work/program" "$work/profile" by_itself || fail "the program ends with $?"
+size=$(stat -c %s "$work/profile")
+head -c $((size / 2)) "$work/profile" >"$work/first" # the profile of the end is the same
+cmp -s "$work/first" <(tail -c +$((size / 2 + 1)) "$work/profile") || fail "what a profile has when it ends differs"
+python3 "$work/check.py" "$work/first" "$work/program" || fail "the calls give another profile"
+if command -v go >/dev/null && go tool pprof -h 2>&1 | grep -q proto; then
+    HOME=$work go tool pprof -sample_index=inuse_space -top "$work/first" >"$work/top" 2>/dev/null ||
+        fail "pprof does not read the profile"
+    grep -q keep_small "$work/top" || fail "pprof names no function: $(cat "$work/top")"
+fi
+
+# The probes. Where they are not made, there are none.
+notes=$(readelf -n "$library" 2>/dev/null | grep -A 4 stapsdt || true)
+case $(uname -m) in
+x86_64 | aarch64)
+    for name in alloc free; do
+        grep -A 1 "Provider: otel_memory" <<<"$notes" | grep -q "Name: $name" || fail "there is no probe $name"
+    done
+    cc -O1 -w -o "$work/count" "$here/count_probes.c"
+    status=0
+    alloc=0x$(grep -A 1 "Name: alloc" <<<"$notes" | sed -n 's/.*Location: 0x\([0-9a-f]*\).*/\1/p')
+    free=0x$(grep -A 1 "Name: free" <<<"$notes" | sed -n 's/.*Location: 0x\([0-9a-f]*\).*/\1/p')
+    LD_PRELOAD_OF_CHILD=$library SLABYARD=profile=8K,sample=off "$work/count" "$library" "$alloc" "$free" \
+        "$work/program" "$work/profile" >"$work/hits" || status=$?
+    if [ "$status" = 77 ]; then
+        echo "profiled: the probes are not counted: no permission to trace"
+    else
+        [ "$status" = 0 ] || fail "the probes cannot be counted"
+        read -r allocs frees <"$work/hits"
+        # 20,000 of 1,000 bytes, 100 of 200,000 and 20,000 of 3,000 that are freed
+        [ "$allocs" -gt 7100 ] && [ "$allocs" -lt 8500 ] || fail "the probe alloc is reached $allocs times"
+        [ "$frees" -gt 4900 ] && [ "$frees" -lt 5900 ] || fail "the probe free is reached $frees times"
+    fi
+    ;;
+*) [ -z "$notes" ] || fail "there are probes" ;;
+esac
+echo "profiled: ok"
