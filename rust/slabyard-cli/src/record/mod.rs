@@ -45,6 +45,8 @@ pub struct Plan<'a> {
     pub load: Option<&'a Load>,
     /// A command for the shell that runs before.
     pub before: Option<&'a OsStr>,
+    /// Whether the stack of each allocation is recorded.
+    pub stacks: bool,
 }
 
 /// The result of a recording.
@@ -137,7 +139,7 @@ fn watched(
     signals: &Signals,
     sampler: &mut Sampler,
 ) -> Result<(Ended, bool)> {
-    let command = preloaded(plan.command, scratch);
+    let command = preloaded(plan, scratch);
     let run = |watch: &mut dyn Watch| program::run(command, signals, LOOK_AGAIN, Reach::All, watch);
     if let Some(load) = plan.load {
         let mut sample = |_, _, _| {
@@ -240,10 +242,13 @@ fn is_tmpfs(place: &Path) -> bool {
     }
 }
 
-fn preloaded(command: &[OsString], scratch: &Scratch) -> Command {
-    let mut program = Command::new(&command[0]);
+fn preloaded(plan: &Plan, scratch: &Scratch) -> Command {
+    let mut program = Command::new(&plan.command[0]);
+    if plan.stacks {
+        program.env("SLABYARD_RECORD_STACKS", "1");
+    }
     program
-        .args(&command[1..])
+        .args(&plan.command[1..])
         .env("LD_PRELOAD", preload::before_others(&scratch.library))
         .env("SLABYARD_RECORD", scratch.parts.path());
     program
