@@ -37,9 +37,9 @@
  *
  * With stacks (BLOCK_STACKED), the record of each allocation, also of one that failed, has one more
  * varint at its end: the number of its stack. 0: it is not known. The table of stacks is a tree. A
- * node is a return address and the node of its caller; a stack is the node of its innermost function.
- * The nodes of a process are numbered from 1 in the order of their blocks (BLOCK_STACKS; its stamp is
- * the first one's number). A node is two varints:
+ * node is a return address and the node of its caller; a stack is the node of its innermost
+ * function. The nodes of a process are numbered from 1 in the order of their blocks (BLOCK_STACKS;
+ * its stamp is the first one's number). A node is two varints:
  *
  *     caller      how many numbers before this one its caller is; 0: this is the outermost one
  *     address     the signed distance (zigzag) from the previous node's; the first counts from 0
@@ -48,8 +48,8 @@
  *
  * A module (BLOCK_MODULE) is where a file with code is mapped, for all nodes from the number in its
  * stamp on, until a later module with the same addresses: three varints, its first address, its
- * length in bytes, and what is to be subtracted from an address for that in the file; then its build
- * id and its path, each after its length as a varint. An empty path: memory of no file.
+ * length in bytes, and what is to be subtracted from an address for that in the file; then its
+ * build id and its path, each after its length as a varint. An empty path: memory of no file.
  *
  * The stamp of a free is taken before the call, that of an allocation after it. A realloc has both:
  * it gives the old address up at the first, and has the new address at the second. So if one thread

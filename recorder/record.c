@@ -1037,7 +1037,7 @@ EXPORT void *pvalloc(size_t size) {
     return aligned_done(FRAME, own, real.pvalloc(size), page, whole < size ? size : whole);
 }
 
-/* ---- closing a library: its addresses may be another one's afterwards ------------------------- */
+/* ---- closing a library: its addresses may be another one's afterwards ------------------------ */
 
 EXPORT int dlclose(void *library) {
     int error = real.dlclose(library);

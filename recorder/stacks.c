@@ -2,9 +2,9 @@
  * stacks.c: see stacks.h. unwind.c finds the frames of a stack; this file has the table of stacks,
  * and the modules that the addresses belong to.
  *
- * The table is a tree. A node is an address and the node of its caller, so a stack is the node of its
- * innermost function, and all stacks of a program share the nodes of main. Nodes are numbered in the
- * order in which they are made, and written to the file as they are made: each once (format.h).
+ * The table is a tree. A node is an address and the node of its caller, so a stack is the node of
+ * its innermost function, and all stacks of a program share the nodes of main. Nodes are numbered
+ * in the order in which they are made, and written to the file then: each once (format.h).
  *
  *     hash of a stack -> cache -> number                 no lock; most allocations end here
  *                          | not there
@@ -34,7 +34,7 @@
 
 #include "unwind.h"
 
-/* ---- the modules; changed under `files` --------------------------------------------------------- */
+/* ---- the modules; changed under `files` ------------------------------------------------------ */
 
 enum { MODULES_MAX = 2048, BUILD_ID_MAX = 64 };
 
@@ -288,7 +288,7 @@ const struct module *stacks_module(uintptr_t code) {
 
 void stacks_note_closed(void) { atomic_store(&must_look, true); }
 
-/* ---- the tree; under `files` -------------------------------------------------------------------- */
+/* ---- the tree; under `files` ----------------------------------------------------------------- */
 
 struct node {
     uintptr_t code;
@@ -404,7 +404,7 @@ static uint32_t keep(const uintptr_t *codes, size_t depth, bool is_cut) {
     return node;
 }
 
-/* ---- the cache of stacks ------------------------------------------------------------------------ */
+/* ---- the cache of stacks --------------------------------------------------------------------- */
 
 enum { CACHED_LOG2 = 16 };
 
@@ -447,7 +447,7 @@ static uint32_t number_of(const uintptr_t *codes, size_t depth, bool is_cut, uin
     return (uint32_t)number;
 }
 
-/* ---- taking a stack ----------------------------------------------------------------------------- */
+/* ---- taking a stack -------------------------------------------------------------------------- */
 
 /* The stacks that a thread is on at times: its own, and those of signals or of coroutines. */
 enum { BOUNDS = 4 };
@@ -456,8 +456,8 @@ static __thread __attribute__((tls_model("initial-exec"))) struct {
     unsigned next;
 } known;
 
-/* The bounds of the stack with this address. If they cannot be found out, it is the rest of the page,
- * which the caller uses. */
+/* The bounds of the stack with this address. If they cannot be found out, it is the rest of the
+ * page, which the caller uses. */
 static struct bounds bounds_of(uintptr_t stack) {
     for (unsigned i = 0; i < BOUNDS; i++) {
         if (stack >= known.of[i].low && stack < known.of[i].high) return known.of[i];

@@ -18,8 +18,8 @@
  * the entry counts as empty.
  *
  * Code without a table, as that of compilers at run time, has frame pointers at best. The walk
- * follows one if it leads up the stack, to the address of code. On processors other than x86-64, all
- * steps are made by frame pointers.
+ * follows one if it leads up the stack, to the address of code. On processors other than x86-64,
+ * all steps are made by frame pointers.
  */
 #include "unwind.h"
 
@@ -61,7 +61,7 @@ static enum step step_by_pointer(struct frame *frame, const struct bounds *stack
 
 #if defined(__x86_64__)
 
-/* ---- what an address's table says: its row ------------------------------------------------------ */
+/* ---- what an address's table says: its row --------------------------------------------------- */
 
 enum { REGISTER_POINTER = 6, REGISTER_STACK = 7, REGISTER_RETURN = 16 };
 
@@ -434,7 +434,7 @@ static uint64_t make_row(uintptr_t code) {
     return row_of(&walk.rule);
 }
 
-/* ---- the cache of rows -------------------------------------------------------------------------- */
+/* ---- the cache of rows ----------------------------------------------------------------------- */
 
 enum { ROWS_LOG2 = 15 }; /* a large program allocates from some ten thousand call chains */
 
@@ -456,7 +456,7 @@ static uint64_t find_row(uintptr_t code) {
     return row;
 }
 
-/* ---- a step ------------------------------------------------------------------------------------- */
+/* ---- a step ------------------------------------------------------------------------------- */
 
 static int64_t cfa_distance(uint64_t row) { return ((int64_t)(row << 29) >> 34) * 8; }
 

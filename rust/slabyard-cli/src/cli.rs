@@ -1,6 +1,7 @@
 //! The command line of the tool: defines and checks the arguments of each subcommand, and calls the
 //! module that does its work.
 
+use crate::advise;
 use crate::allocators;
 use crate::faults::{self, Faults, Stopped};
 use crate::inspect;
@@ -50,6 +51,7 @@ Examples:
   slabyard replay build.syrec -a mimalloc -a jemalloc          on these allocators, without a page
   slabyard info build.syrec                                    what is in the recording
   slabyard profile -- ./prog                                   whose memory its peak is, by stack
+  slabyard advise prog.syrec                                   what a pool or a cache would save
   slabyard faults -- ./server --once                           each allocation fails in turn
   slabyard run -- ./server                                     with Slabyard as its malloc
   slabyard compare --replay -- ./once                          record one run, and replay it
@@ -73,6 +75,8 @@ enum Ask {
     Info(InfoArgs),
     /// Show whose memory it is, by stack: at the peak, at exit, allocated, freed at once
     Profile(profile::command::ProfileArgs),
+    /// Show which places in a program would gain from a pool or a cache, and how much
+    Advise(advise::AdviseArgs),
     /// Run a program again and again; each run lets another allocation fail. Show the failures that
     /// the program does not survive
     Faults(FaultsArgs),
@@ -415,6 +419,7 @@ pub fn main() -> ExitCode {
         Ask::Compare(args) => compare(&args),
         Ask::Info(args) => show_info(&args),
         Ask::Profile(args) => profile::command::show(&args),
+        Ask::Advise(args) => advise::show(&args),
         Ask::Options => run::options_of_library()
             .and_then(|text| ui::print(&text))
             .map(|()| 0),

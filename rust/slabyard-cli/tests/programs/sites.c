@@ -43,6 +43,30 @@ APART void go_down(int depth) {
     __asm__ volatile("" ::"r"(room) : "memory");
 }
 
+struct node {
+    struct node *next;
+    char rest[64];
+};
+
+/* Lists of nodes, each freed before the next begins. One node in `every` stays for ever. */
+APART void make_lists(int lists, int nodes, int every) {
+    static struct node *staying;
+    for (int i = 0; i < lists; i++) {
+        struct node *list = NULL;
+        for (int j = 0; j < nodes; j++) {
+            struct node *made = malloc(sizeof *made);
+            struct node **to = every != 0 && j % every == 0 ? &staying : &list;
+            made->next = *to;
+            *to = made;
+        }
+        while (list != NULL) {
+            struct node *next = list->next;
+            free(list);
+            list = next;
+        }
+    }
+}
+
 static void in_handler(int signal) {
     (void)signal;
     keep(20);
@@ -110,6 +134,8 @@ int main(int count, char **arguments) {
     } else if (strcmp(how, "killed") == 0) {
         keep(60);
         raise(SIGKILL);
+    } else if (strcmp(how, "lists") == 0) {
+        make_lists(atoi(arguments[2]), atoi(arguments[3]), atoi(arguments[4]));
     } else if (strcmp(how, "libraries") == 0) {
         with_libraries(arguments + 2);
     } else {
