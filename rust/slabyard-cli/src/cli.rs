@@ -242,7 +242,10 @@ starts use it too. Some options are debug and guard=all (to find misuse), and st
 at exit); --options help lists all options.
 
 The exit status is the program's. If a signal ends the program, the same signal ends this command.
-Status 125 means that the program could not be started with the library; the message says why.";
+Status 125 means that the program could not be started with the library; the message says why.
+
+With a limit, the program is recorded instead, and has its own malloc. The exit status is 1 if a
+process exceeds the limit, and the message names the place with the most.";
 
 #[derive(Args)]
 #[command(after_help = RUN_NOTES)]
@@ -261,6 +264,8 @@ struct RunArgs {
     /// The library to preload, instead of the one inside the tool
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
+    #[command(flatten)]
+    limits: profile::budget::Limits,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
@@ -727,7 +732,7 @@ fn compare(args: &CompareArgs) -> Result<u8> {
             window: args.window,
             load: load.as_ref(),
             before: args.before.as_deref(),
-            stacks: false,
+            ..record::Plan::default()
         };
         let recorded = record_to(&file, args.measure.force, &plan)?;
         let passed_on = recorded.ended.passed_on;
@@ -841,7 +846,31 @@ fn show_info(args: &InfoArgs) -> Result<u8> {
     Ok(0)
 }
 
+/// The exit status is 1 if a limit is exceeded, and else the program's.
+fn run_within_limits(args: &RunArgs) -> ExitCode {
+    match profile::budget::run(&args.command, &args.limits) {
+        Ok((holds, ended)) => {
+            if args.summary {
+                ui::warn(&run::summary(&ended));
+            }
+            if holds {
+                ExitCode::from(ended.code())
+            } else {
+                ExitCode::FAILURE
+            }
+        }
+        Err(error) => {
+            ui::warn(&format!("{error:#}"));
+            ExitCode::from(125)
+        }
+    }
+}
+
 fn run_program(args: RunArgs) -> ExitCode {
+    args.limits.check().unwrap_or_else(|why| wrong_words(why));
+    if args.limits.any() {
+        return run_within_limits(&args);
+    }
     let plan = run::Plan {
         command: args.command,
         options: args.options,

@@ -5,6 +5,7 @@
 //!
 //! Above: `cli`. Below: `recording`, and `plan::order`, which merges the records of all threads.
 
+pub mod budget;
 pub mod command;
 pub mod data;
 pub mod formats;

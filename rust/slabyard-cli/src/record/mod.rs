@@ -47,6 +47,8 @@ pub struct Plan<'a> {
     pub before: Option<&'a OsStr>,
     /// Whether the stack of each allocation is recorded.
     pub stacks: bool,
+    /// Whether a program that allocates nothing is no error. There is no recording then.
+    pub may_be_empty: bool,
 }
 
 /// The result of a recording.
@@ -56,6 +58,17 @@ pub struct Recorded {
     pub ended: Ended,
     pub operations: u64,
     pub bytes: u64,
+}
+
+impl Recorded {
+    fn empty(ended: Ended) -> Self {
+        Recorded {
+            is_cut: false,
+            ended,
+            operations: 0,
+            bytes: 0,
+        }
+    }
 }
 
 /// The temporary folders of a recording, which are removed with their content.
@@ -95,6 +108,7 @@ pub fn record(plan: &Plan, file: &Path) -> Result<Recorded> {
         match parts::first_error(scratch.parts.path()) {
             Some(error) => bail!("nothing was recorded: {error}"),
             None if !without_file.is_empty() => bail!("nothing was recorded"),
+            None if plan.may_be_empty => return Ok(Recorded::empty(ended)),
             None => bail!("{}", why_nothing(program, std::env::var_os("SLABYARD"))),
         }
     }

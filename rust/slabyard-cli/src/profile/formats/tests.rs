@@ -150,7 +150,7 @@ fn the_table_names_the_function_that_called_operator_new() {
         text.contains("4.0 KiB (97.6%)\n    fill at main.c:7\n    main at main.c:3\n"),
         "{text}"
     );
-    assert!(text.ends_with("100 B in 1 other places\n"), "{text}");
+    assert!(text.ends_with("100 B in 1 other place\n"), "{text}");
 }
 
 #[test]

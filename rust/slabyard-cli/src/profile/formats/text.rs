@@ -125,8 +125,11 @@ pub fn render(profile: &Profile, measure: usize, rows: usize) -> String {
     }
     if sites.len() > rows {
         let rest: i64 = sites[rows..].iter().map(|site| site.value).sum();
-        let count = ui::grouped((sites.len() - rows) as u64);
-        let _ = writeln!(text, "\n{} in {count} other places", of(rest));
+        let others = match sites.len() - rows {
+            1 => "1 other place".to_string(),
+            count => format!("{} other places", ui::grouped(count as u64)),
+        };
+        let _ = writeln!(text, "\n{} in {others}", of(rest));
     }
     text
 }
