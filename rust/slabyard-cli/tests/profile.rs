@@ -236,6 +236,54 @@ fn a_program_is_profiled_at_once() {
     assert_eq!(left, 1, "only the program");
 }
 
+/// The content of the fences of a page that open so.
+fn fences(page: &str, opening: &str) -> Vec<String> {
+    let mut parts = page.split("\n```");
+    let of_kind = |part: &str| {
+        part.strip_prefix(opening)?
+            .strip_prefix('\n')
+            .map(str::to_string)
+    };
+    parts.by_ref().filter_map(of_kind).collect()
+}
+
+#[test]
+fn the_commands_of_the_guide_do_what_it_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/profile.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    std::fs::write(
+        folder.path().join("service.c"),
+        &fences(&page, "c example")[0],
+    )
+    .unwrap();
+    let tool = Path::new(env!("CARGO_BIN_EXE_slabyard")).parent().unwrap();
+    let path = format!("{}:{}", tool.display(), std::env::var("PATH").unwrap());
+    let run = |command: &str| {
+        let output = Command::new("sh")
+            .args(["-ec", command])
+            .env("PATH", &path)
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{command}: {}", stderr(&output));
+        stdout(&output)
+    };
+    run("cc -O2 -g -o service service.c");
+    let commands = fences(&page, "sh");
+    assert!(commands.len() >= 10, "{commands:?}");
+    let said: Vec<String> = commands.iter().map(|command| run(command)).collect();
+    let shown =
+        "service: 490 KiB in use at the peak\n\n488 KiB (99.6%)\n    load_users at service.c:9\n";
+    assert!(said[1].starts_with(shown), "{}", said[1]);
+    for file in ["peak.svg", "heap.pb.gz", "peak.json", "peak.folded"] {
+        assert!(
+            folder.path().join(file).metadata().unwrap().len() > 100,
+            "{file}"
+        );
+    }
+}
+
 #[test]
 fn go_reads_the_format_of_pprof() {
     if Command::new("go").arg("version").output().is_err() {
