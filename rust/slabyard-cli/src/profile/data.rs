@@ -56,6 +56,8 @@ pub struct Profile {
     pub measures: Vec<Measure>,
     pub frames: Vec<Frame>,
     pub stacks: Vec<Stack>,
+    /// Whether another profile was subtracted.
+    pub is_difference: bool,
 }
 
 impl Profile {
@@ -86,6 +88,7 @@ impl Profile {
             stacks: stacks
                 .map(|(frames, values)| Stack { frames, values })
                 .collect(),
+            is_difference: true,
         }
     }
 }

@@ -142,6 +142,7 @@ pub fn profile_of(process: &Process, weights: &Weights) -> Profile {
         measures: MEASURES.to_vec(),
         frames: names.frames,
         stacks,
+        is_difference: false,
     }
 }
 

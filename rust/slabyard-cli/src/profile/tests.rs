@@ -75,6 +75,7 @@ fn a_difference_has_the_stacks_of_both() {
                 values: vec![value],
             })
             .collect(),
+        is_difference: false,
     };
     let before = profile(&[(&[0, 1], 100), (&[0, 2], 5)], &["main", "fill", "gone"]);
     let after = profile(&[(&[1, 0], 130), (&[1, 2], 7)], &["fill", "main", "new"]);

@@ -18,11 +18,12 @@ pub fn render(profile: &Profile, measure: usize) -> Result<Vec<u8>> {
             profile.measures[measure].title
         );
     }
-    let is_difference = lines.values().any(|&value| value < 0);
+    let is_difference = profile.is_difference;
+    // Two weights, before and after. The second one is the width, and their difference the colour.
     let line = |(line, value): (String, i64)| match (is_difference, value < 0) {
         (false, _) => format!("{line} {value}"),
         (true, false) => format!("{line} 0 {value}"),
-        (true, true) => format!("{line} {} 0", -value),
+        (true, true) => format!("{line} {} {}", -2 * value, -value),
     };
     let lines: Vec<String> = lines.into_iter().map(line).collect();
     let total = profile.total(measure);

@@ -50,7 +50,7 @@ fn named(frame: &Frame) -> Named<'_> {
 
 pub fn render(profile: &Profile, measure: usize) -> Result<Vec<u8>> {
     let stacks = profile.sorted(measure);
-    if stacks.iter().any(|stack| stack.values[measure] < 0) {
+    if profile.is_difference {
         bail!("the format of speedscope has no weights below 0; text, pprof, folded and flame show a difference");
     }
     let what = profile.measures[measure];

@@ -33,6 +33,7 @@ fn example() -> Profile {
                 values: vec![100, 1],
             },
         ],
+        is_difference: false,
     }
 }
 
@@ -131,9 +132,15 @@ fn flame_graphs_have_each_function() {
 fn what_a_format_cannot_show_is_said() {
     let mut profile = example();
     profile.stacks[1].values[0] = -100;
+    profile.is_difference = true;
     let said = speedscope::render(&profile, 0).unwrap_err().to_string();
     assert!(said.contains("below 0"), "{said}");
-    assert!(flame::render(&profile, 0).is_ok());
+    let svg = String::from_utf8(flame::render(&profile, 0).unwrap()).unwrap();
+    assert!(svg.contains("program: +3.9 KiB in use"), "{svg}");
+    assert!(
+        svg.contains("a:b&lt;int&gt; (100 bytes"),
+        "what shrank is drawn too: {svg}"
+    );
     profile.stacks.clear();
     assert!(flame::render(&profile, 0).is_err());
 }
@@ -144,7 +151,11 @@ fn the_table_names_the_function_that_called_operator_new() {
     profile
         .frames
         .push(Frame::named("operator new(unsigned long)"));
-    profile.stacks[0].frames.push(3);
+    profile.frames.push(Frame {
+        file: "/rustc/0123/library/alloc/src/vec/mod.rs".into(),
+        ..Frame::named("grow_one<u64>")
+    });
+    profile.stacks[0].frames.extend([4, 3]);
     let text = text::render(&profile, 0, 1);
     assert!(
         text.contains("4.0 KiB (97.6%)\n    fill at main.c:7\n    main at main.c:3\n"),

@@ -53,8 +53,19 @@ pub fn is_plumbing(frame: &Frame) -> bool {
         "xrealloc",
         "__vasprintf_internal",
     ];
+    // Debug information names inlined functions of Rust without their modules.
+    const SOURCES: [&str; 6] = [
+        "/rustc/",
+        "/library/alloc/src/",
+        "/library/core/src/",
+        "/library/std/src/",
+        "/hashbrown-",
+        "/include/c++/",
+    ];
     let name = frame.function.as_str();
-    NAMES.contains(&name) || BEGINNINGS.iter().any(|begin| name.starts_with(begin))
+    NAMES.contains(&name)
+        || BEGINNINGS.iter().any(|begin| name.starts_with(begin))
+        || SOURCES.iter().any(|source| frame.file.contains(source))
 }
 
 /// The frames of a stack, the innermost one first, from the site on.
@@ -101,7 +112,7 @@ fn sites(profile: &Profile, measure: usize) -> Vec<Site<'_>> {
 pub fn render(profile: &Profile, measure: usize, rows: usize) -> String {
     let what = profile.measures[measure];
     let sites = sites(profile, measure);
-    let is_difference = sites.iter().any(|site| site.value < 0);
+    let is_difference = profile.is_difference;
     let of = |value| amount(value, what.unit, is_difference);
     let total = profile.total(measure);
     let mut text = format!("{}: {} {}\n", profile.title, of(total), what.title);
