@@ -35,6 +35,22 @@
  * how many bytes of its pages were in RAM (RECORD_TOUCHED). It is not an operation of the program;
  * its size is that number.
  *
+ * With stacks (BLOCK_STACKED), the record of each allocation, also of one that failed, has one more
+ * varint at its end: the number of its stack. 0: it is not known. The table of stacks is a tree. A
+ * node is a return address and the node of its caller; a stack is the node of its innermost
+ * function. The nodes of a process are numbered from 1 in the order of their blocks (BLOCK_STACKS;
+ * its stamp is the first one's number). A node is two varints:
+ *
+ *     caller      how many numbers before this one its caller is; 0: this is the outermost one
+ *     address     the signed distance (zigzag) from the previous node's; the first counts from 0
+ *
+ * An outermost node with the address 0 says that the rest of the stack could not be found.
+ *
+ * A module (BLOCK_MODULE) is where a file with code is mapped, for all nodes from the number in its
+ * stamp on, until a later module with the same addresses: three varints, its first address, its
+ * length in bytes, and what is to be subtracted from an address for that in the file; then its
+ * build id and its path, each after its length as a varint. An empty path: memory of no file.
+ *
  * The stamp of a free is taken before the call, that of an allocation after it. A realloc has both:
  * it gives the old address up at the first, and has the new address at the second. So if one thread
  * frees an address and another receives it, the free has the smaller stamp. If one thread frees
@@ -66,6 +82,9 @@ enum record_block {
     BLOCK_END = 3,        /* the process ended by exit, abort or exec: struct record_end */
     BLOCK_FINISH = 4,     /* written by `slabyard record` once all processes' files are joined */
     BLOCK_UNTOUCHED = 5,  /* before BLOCK_END: see RECORD_LARGE_BYTES */
+    BLOCK_STACKED = 7,    /* as BLOCK_OPERATIONS, and each allocation ends with its stack */
+    BLOCK_STACKS = 8,     /* nodes of the table of stacks */
+    BLOCK_MODULE = 9,     /* a file with code, or executable memory of no file */
     BLOCK_MEMORY = 6      /* written by `slabyard record`: the process's anonymous memory in RAM at
                              times, each two varints: nanoseconds since the time before (the first
                              since the birth of the process), and bytes */
@@ -132,12 +151,14 @@ struct record_buffer {
     uint32_t closed; /* 1: the process will not write to it any more */
     uint32_t lost;   /* blocks that could not be written */
     uint32_t error;  /* errno of the first failed write */
+    uint32_t kind;   /* of its block; in one of BLOCK_STACKS, stamp is the first node's number */
+    uint32_t zero;
 };
 
 _Static_assert(sizeof(struct record_block_header) == 32, "the file has no padding");
 _Static_assert(sizeof(struct record_process) == 32, "the file has no padding");
 _Static_assert(sizeof(struct record_end) == 32, "the file has no padding");
-_Static_assert(sizeof(struct record_buffer) == 40, "the tool reads it as it lies");
+_Static_assert(sizeof(struct record_buffer) == 48, "the tool reads it as it lies");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they lie");
 
 #endif

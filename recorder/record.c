@@ -45,27 +45,18 @@
 #endif
 
 #include "format.h"
+#include "record.h"
+#include "stacks.h"
 
-#define EXPORT           __attribute__((visibility("default")))
+#define EXPORT __attribute__((visibility("default")))
+/* The frame of the function it stands in: the caller's frame pointer, and the return address. */
+#define FRAME            ((const uintptr_t *)__builtin_frame_address(0))
 #define ALWAYS_INLINE    static inline __attribute__((always_inline))
-#define RECORD_BYTES_MAX 64u /* head, logarithm, and five varints of at most 10 bytes */
+#define RECORD_BYTES_MAX 64u /* head, logarithm, and six varints of at most 10 bytes */
 #define BOOT_BYTES       ((size_t)32 << 10)
 #define PATH_BYTES       4096u
 #define STEM_BYTES       32u
 #define COMMAND_BYTES    1024u
-
-struct buffer {
-    struct record_buffer shared;
-    struct buffer *next; /* all buffers of the process; never leaves the list */
-    uint64_t stamp;      /* of the previous record */
-    uintptr_t address;   /* of the previous record */
-    bool taken;          /* a thread owns it; guarded by `files` */
-    pid_t leaver;        /* the thread that owns it, if it took it after its destructors; else 0 */
-    struct record_block_header header;
-    unsigned char payload[];
-};
-
-#define PAYLOAD_BYTES (RECORD_BUFFER_BYTES - sizeof(struct buffer))
 
 /* The program's own functions: the next ones in the order of the loader. */
 static struct {
@@ -85,6 +76,7 @@ static struct {
     int (*fexecve)(int, char *const *, char *const *);
     void (*exit_now)(int) __attribute__((noreturn));
     void (*abort)(void) __attribute__((noreturn));
+    int (*dlclose)(void *);
 } real;
 
 enum { STATE_NEW, STATE_STARTING, STATE_OFF, STATE_ON };
@@ -111,6 +103,7 @@ static _Atomic bool ended; /* the process's end is recorded: later records are w
 static _Atomic uint32_t next_thread;
 static pthread_key_t exit_key;
 static bool ticks_from_cpu;
+static bool takes_stacks;
 static uint32_t crc_table[8][256];
 
 /* Initial-exec: a preloaded library's variables are in the first TLS block, so using them never
@@ -148,7 +141,7 @@ static void *boot_move(const void *object, size_t size) {
 
 /* ---- clocks and checksums -------------------------------------------------------------------- */
 
-static uint64_t nanoseconds(void) {
+uint64_t record_nanoseconds(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
@@ -166,7 +159,7 @@ static inline uint64_t stamp_now(void) {
     __asm__ volatile("isb\n\tmrs %0, cntvct_el0" : "=r"(ticks)::"memory");
     return ticks;
 #endif
-    return nanoseconds();
+    return record_nanoseconds();
 }
 
 /* The cycle counter is used only if the CPU says that it runs at the same rate on all cores. */
@@ -213,16 +206,9 @@ static void seal(struct record_block_header *header, const void *payload) {
 
 /* ---- the file; all under `files` ------------------------------------------------------------- */
 
-/* The thread's state to restore when it releases `files`. */
-struct pause {
-    sigset_t signals;
-    int cancel;
-    bool busy;
-};
-
 static void notice_hidden_fork(void);
 
-static void lock_files(struct pause *pause) {
+void record_lock_files(struct pause *pause) {
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &pause->signals);
@@ -233,7 +219,7 @@ static void lock_files(struct pause *pause) {
     pthread_mutex_lock(&files);
 }
 
-static void unlock_files(const struct pause *pause) {
+void record_unlock_files(const struct pause *pause) {
     pthread_mutex_unlock(&files);
     busy = pause->busy;
     pthread_setcancelstate(pause->cancel, NULL);
@@ -339,7 +325,7 @@ static void begin_file(void) {
 }
 
 /* If the file has reached its limit, its last block is complete and says so. */
-static bool write_block(struct record_block_header *header, const void *payload) {
+bool record_write_block(struct record_block_header *header, const void *payload) {
     bool is_last = header->kind == BLOCK_END;
     if (broken != 0 && !(is_last && broken == EFBIG)) return false;
     int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
@@ -356,24 +342,24 @@ static bool write_block(struct record_block_header *header, const void *payload)
 static void write_buffer(struct buffer *buffer) {
     uint64_t filled = atomic_load_explicit(&buffer->shared.filled, memory_order_acquire);
     if (filled == 0 || buffer->shared.closed != 0) return;
-    buffer->header.kind = BLOCK_OPERATIONS;
+    buffer->header.kind = (uint8_t)buffer->shared.kind;
     buffer->header.thread = buffer->shared.thread;
     buffer->header.stamp = buffer->shared.stamp;
     buffer->header.records = (uint32_t)(filled >> 32);
     buffer->header.length = (uint32_t)filled;
-    if (write_block(&buffer->header, buffer->payload)) return;
+    if (record_write_block(&buffer->header, buffer->payload)) return;
     buffer->shared.error = (uint32_t)broken;
     buffer->shared.lost++;
     lost++;
 }
 
-static void empty_buffer(struct buffer *buffer) {
+void record_empty_buffer(struct buffer *buffer) {
     write_buffer(buffer);
     atomic_store_explicit(&buffer->shared.filled, 0, memory_order_release);
 }
 
 static void leave_buffer(struct buffer *buffer) {
-    empty_buffer(buffer);
+    record_empty_buffer(buffer);
     buffer->taken = false;
 }
 
@@ -412,7 +398,7 @@ static void *map_shared(void) {
 }
 
 /* If no memory can be shared, the buffer is private memory, and lost if the process is killed. */
-static struct buffer *map_buffer(void) {
+struct buffer *record_map_buffer(void) {
     void *memory = map_shared();
     if (memory == MAP_FAILED) {
         memory = mmap(NULL, RECORD_BUFFER_BYTES, PROT_READ | PROT_WRITE,
@@ -423,6 +409,7 @@ static struct buffer *map_buffer(void) {
     struct buffer *buffer = memory;
     buffer->shared.magic = RECORD_BUFFER_MAGIC;
     buffer->shared.payload = (uint32_t)offsetof(struct buffer, payload);
+    buffer->shared.kind = takes_stacks ? BLOCK_STACKED : BLOCK_OPERATIONS;
     return buffer;
 }
 
@@ -439,7 +426,7 @@ static struct buffer *find_buffer(void) {
         if (buffer->taken && was_left(buffer)) leave_buffer(buffer);
         if (!buffer->taken) return buffer;
     }
-    struct buffer *buffer = map_buffer();
+    struct buffer *buffer = record_map_buffer();
     if (buffer == NULL) return NULL;
     buffer->next = buffers;
     buffers = buffer;
@@ -460,9 +447,9 @@ static void choose_buffer(void) {
 static bool take_buffer(void) {
     int saved = errno;
     struct pause pause;
-    lock_files(&pause);
+    record_lock_files(&pause);
     choose_buffer();
-    unlock_files(&pause);
+    record_unlock_files(&pause);
     if (mine != NULL && !gone) pthread_setspecific(exit_key, mine);
     errno = saved;
     return mine != NULL;
@@ -471,19 +458,21 @@ static bool take_buffer(void) {
 static void flush_mine(void) {
     int saved = errno;
     struct pause pause;
-    lock_files(&pause);
-    if (mine != NULL) empty_buffer(mine); /* NULL: a hidden fork; the buffer was the parent's */
-    unlock_files(&pause);
+    record_lock_files(&pause);
+    if (mine != NULL)
+        record_empty_buffer(mine); /* NULL: a hidden fork; the buffer was the parent's */
+    record_unlock_files(&pause);
     errno = saved;
 }
 
 static void give_buffer(void) {
     int saved = errno;
     struct pause pause;
-    lock_files(&pause);
+    record_lock_files(&pause);
     if (mine != NULL) leave_buffer(mine);
+    if (atomic_load(&ended)) stacks_write();
     mine = NULL;
-    unlock_files(&pause);
+    record_unlock_files(&pause);
     errno = saved;
 }
 
@@ -498,16 +487,10 @@ static void thread_exits(void *unused) {
 
 /* ---- one record ------------------------------------------------------------------------------ */
 
-ALWAYS_INLINE unsigned char *put_varint(unsigned char *p, uint64_t value) {
-    for (; value >= 128; value >>= 7) *p++ = (unsigned char)(value | 128);
-    *p++ = (unsigned char)value;
-    return p;
-}
-
 ALWAYS_INLINE unsigned char *put_address(unsigned char *p, uintptr_t from, uintptr_t to,
                                          int shift) {
     int64_t distance = ((int64_t)to - (int64_t)from) >> shift;
-    return put_varint(p, ((uint64_t)distance << 1) ^ (uint64_t)(distance >> 63));
+    return put_varint(p, zigzag(distance));
 }
 
 struct operation {
@@ -516,7 +499,8 @@ struct operation {
     uintptr_t address, second; /* of a realloc: old and new */
     size_t size;
     uint64_t stamp;
-    uint64_t took; /* a realloc's ticks */
+    uint64_t took;  /* a realloc's ticks */
+    uint32_t stack; /* of an allocation, if stacks are taken */
 };
 
 ALWAYS_INLINE unsigned char *put_head(unsigned char *p, const struct operation *op, bool coarse) {
@@ -538,7 +522,9 @@ ALWAYS_INLINE unsigned char *put_record(unsigned char *p, const struct operation
         p = put_address(p, op->address, op->second, shift);
         p = put_varint(p, op->took);
     }
-    return op->kind != RECORD_FREE ? put_varint(p, op->size) : p;
+    if (op->kind == RECORD_FREE) return p;
+    p = put_varint(p, op->size);
+    return takes_stacks && op->kind != RECORD_TOUCHED ? put_varint(p, op->stack) : p;
 }
 
 static void begin_block(struct buffer *buffer, uint64_t stamp) {
@@ -569,14 +555,24 @@ ALWAYS_INLINE void record(struct operation op) {
     if (__builtin_expect(atomic_load_explicit(&ended, memory_order_relaxed), 0)) give_buffer();
 }
 
-ALWAYS_INLINE void record_allocation(enum record_operation kind, const void *object, size_t size,
-                                     unsigned align_log2) {
+/* The stack of the caller of the function with this frame. The caller has set `busy`. */
+ALWAYS_INLINE uint32_t take_stack(const uintptr_t *frame) {
+    if (!takes_stacks) return 0;
+    if (__builtin_expect(mine == NULL || is_hidden_fork(), 0) && !take_buffer()) return 0;
+    return stacks_take(mine, frame);
+}
+
+/* `frame`: of the function that the program has called. */
+ALWAYS_INLINE void record_allocation(const uintptr_t *frame, enum record_operation kind,
+                                     const void *object, size_t size, unsigned align_log2) {
+    uint64_t stamp = stamp_now();
     record((struct operation){
         .kind = object != NULL ? kind : RECORD_FAILED,
         .align_log2 = object != NULL ? align_log2 : 0,
         .address = (uintptr_t)object,
         .size = size,
-        .stamp = stamp_now(),
+        .stamp = stamp,
+        .stack = take_stack(frame),
     });
 }
 
@@ -644,7 +640,7 @@ static void write_untouched(void) {
         .stamp = stamp_now(),
         .length = (uint32_t)untouched.filled,
     };
-    write_block(&header, untouched.bytes);
+    record_write_block(&header, untouched.bytes);
     untouched.filled = 0;
     untouched.runs = 0;
     untouched.end = 0;
@@ -680,14 +676,8 @@ static void look_at_mapping(uintptr_t start, uintptr_t end) {
     if (run > 0) add_untouched(start / page - run, run);
 }
 
-struct lines {
-    int fd;
-    ssize_t length, at; /* of what has been read */
-    char text[1024];
-};
-
 /* Finds the start of the next line; false: there is none. */
-static bool next_line(struct lines *lines, char *line, size_t room) {
+bool record_next_line(struct lines *lines, char *line, size_t room) {
     for (size_t kept = 0;;) {
         if (lines->at == lines->length) {
             lines->at = 0;
@@ -715,7 +705,7 @@ static void note_untouched(void) {
     lines.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     lines.length = lines.at = 0;
     if (lines.fd < 0) return;
-    while (next_line(&lines, line, sizeof line)) look_at_line(line);
+    while (record_next_line(&lines, line, sizeof line)) look_at_line(line);
     close(lines.fd);
     write_untouched(); /* without a run too: then every page is known to be in RAM */
 }
@@ -731,7 +721,7 @@ static void note_birth(void) {
         .origin = origin,
         .page_size = (uint32_t)sysconf(_SC_PAGESIZE),
         .ticks = stamp_now(),
-        .nanoseconds = nanoseconds(),
+        .nanoseconds = record_nanoseconds(),
     };
 }
 
@@ -739,13 +729,13 @@ static struct pause forking; /* guarded by `files` */
 
 static void before_fork(void) {
     struct pause pause;
-    lock_files(&pause);
+    record_lock_files(&pause);
     forking = pause;
 }
 
 static void after_fork_in_parent(void) {
     struct pause pause = forking;
-    unlock_files(&pause);
+    record_unlock_files(&pause);
 }
 
 /* The child has the forking thread alone, and no buffers: the parent keeps them. */
@@ -756,6 +746,7 @@ static void begin_anew(void) {
     begun = false;
     broken = 0;
     lost = 0;
+    stacks_begin_anew();
     atomic_store(&ended, false);
     atomic_store(&next_thread, 1);
     my_thread = 1;
@@ -786,7 +777,7 @@ static void write_end(enum record_end_reason reason) {
         .reason = reason,
         .lost = lost,
         .ticks = stamp_now(),
-        .nanoseconds = nanoseconds(),
+        .nanoseconds = record_nanoseconds(),
         .peak_resident = peak_resident(),
     };
     struct record_block_header header = {
@@ -794,7 +785,7 @@ static void write_end(enum record_end_reason reason) {
         .stamp = end.ticks,
         .length = sizeof end,
     };
-    if (begun) write_block(&header, &end);
+    if (begun) record_write_block(&header, &end);
 }
 
 /* Buffers of other threads are closed, because these may still be filling them. */
@@ -812,16 +803,17 @@ static void write_all(enum record_end_reason reason) {
     if (atomic_load(&state) != STATE_ON || atomic_load(&ended)) return;
     int saved = errno;
     struct pause pause;
-    lock_files(&pause);
+    record_lock_files(&pause);
     if (getpid() == pid) {
-        if (mine != NULL) empty_buffer(mine);
+        if (mine != NULL) record_empty_buffer(mine);
         write_others();
+        stacks_write();
         if (begun) note_untouched();
         write_end(reason);
         if (begun && broken == 0) unlink(shared_path);
         if (reason == END_EXIT) atomic_store(&ended, true);
     }
-    unlock_files(&pause);
+    record_unlock_files(&pause);
     errno = saved;
 }
 
@@ -861,6 +853,7 @@ static void find_real(void) {
     FIND(fexecve, "fexecve");
     FIND(exit_now, "_exit");
     FIND(abort, "abort");
+    FIND(dlclose, "dlclose");
 #undef FIND
 }
 
@@ -878,6 +871,7 @@ static void start(void) {
               pthread_key_create(&exit_key, thread_exits) == 0;
     if (on) {
         strcpy(directory, where);
+        takes_stacks = secure_getenv("SLABYARD_RECORD_STACKS") != NULL;
         parent = getppid();
         watch_for_hidden_forks();
         note_birth();
@@ -913,7 +907,7 @@ EXPORT void *malloc(size_t size) {
     if (__builtin_expect(real.malloc == NULL, 0)) return boot_alloc(size);
     void *object = real.malloc(size);
     if (own) {
-        record_allocation(RECORD_MALLOC, object, size, 0);
+        record_allocation(FRAME, RECORD_MALLOC, object, size, 0);
         leave();
     }
     return object;
@@ -942,7 +936,7 @@ EXPORT void *calloc(size_t count, size_t size) {
     if (__builtin_expect(real.calloc == NULL, 0)) return boot_alloc(product(count, size));
     void *object = real.calloc(count, size);
     if (own) {
-        record_allocation(RECORD_CALLOC, object, product(count, size), 0);
+        record_allocation(FRAME, RECORD_CALLOC, object, product(count, size), 0);
         leave();
     }
     return object;
@@ -954,7 +948,7 @@ static uint64_t after_since(uint64_t before) {
 }
 
 /* The old object is freed when the call begins: see format.h about stamps. */
-static void *recorded_realloc(void *object, size_t size) {
+static void *recorded_realloc(const uintptr_t *frame, void *object, size_t size) {
     note_touched(object);
     uint64_t before = stamp_now();
     void *moved = real.realloc(object, size);
@@ -962,14 +956,16 @@ static void *recorded_realloc(void *object, size_t size) {
         record(
             (struct operation){.kind = RECORD_FREE, .address = (uintptr_t)object, .stamp = before});
     } else if (moved == NULL) {
-        record_allocation(RECORD_FAILED, NULL, size, 0);
+        record_allocation(frame, RECORD_FAILED, NULL, size, 0);
     } else {
+        uint64_t took = after_since(before);
         record((struct operation){.kind = RECORD_REALLOC,
                                   .address = (uintptr_t)object,
                                   .second = (uintptr_t)moved,
                                   .size = size,
                                   .stamp = before,
-                                  .took = after_since(before)});
+                                  .took = took,
+                                  .stack = take_stack(frame)});
     }
     return moved;
 }
@@ -979,14 +975,14 @@ EXPORT void *realloc(void *object, size_t size) {
     if (__builtin_expect(is_boot(object), 0)) return boot_move(object, size);
     bool own = enter();
     if (!own) return real.realloc(object, size);
-    void *moved = recorded_realloc(object, size);
+    void *moved = recorded_realloc(FRAME, object, size);
     leave();
     return moved;
 }
 
-static void *refuse_overflow(void) {
+static void *refuse_overflow(const uintptr_t *frame) {
     if (enter()) {
-        record_allocation(RECORD_FAILED, NULL, SIZE_MAX, 0);
+        record_allocation(frame, RECORD_FAILED, NULL, SIZE_MAX, 0);
         leave();
     }
     errno = ENOMEM;
@@ -995,7 +991,7 @@ static void *refuse_overflow(void) {
 
 EXPORT void *reallocarray(void *object, size_t count, size_t size) {
     size_t bytes;
-    if (__builtin_mul_overflow(count, size, &bytes)) return refuse_overflow();
+    if (__builtin_mul_overflow(count, size, &bytes)) return refuse_overflow(FRAME);
     return realloc(object, bytes);
 }
 
@@ -1004,9 +1000,10 @@ static unsigned log2_of(size_t align) {
     return align > 1 ? 64u - (unsigned)__builtin_clzll(align - 1) : 0;
 }
 
-static void *aligned_done(bool own, void *object, size_t align, size_t size) {
+ALWAYS_INLINE void *aligned_done(const uintptr_t *frame, bool own, void *object, size_t align,
+                                 size_t size) {
     if (own) {
-        record_allocation(RECORD_ALIGNED, object, size, log2_of(align));
+        record_allocation(frame, RECORD_ALIGNED, object, size, log2_of(align));
         leave();
     }
     return object;
@@ -1015,29 +1012,37 @@ static void *aligned_done(bool own, void *object, size_t align, size_t size) {
 EXPORT int posix_memalign(void **result, size_t align, size_t size) {
     bool own = enter();
     int error = real.posix_memalign(result, align, size);
-    aligned_done(own, error == 0 ? *result : NULL, align, size);
+    aligned_done(FRAME, own, error == 0 ? *result : NULL, align, size);
     return error;
 }
 
 EXPORT void *aligned_alloc(size_t align, size_t size) {
     bool own = enter();
-    return aligned_done(own, real.aligned_alloc(align, size), align, size);
+    return aligned_done(FRAME, own, real.aligned_alloc(align, size), align, size);
 }
 
 EXPORT void *memalign(size_t align, size_t size) {
     bool own = enter();
-    return aligned_done(own, real.memalign(align, size), align, size);
+    return aligned_done(FRAME, own, real.memalign(align, size), align, size);
 }
 
 EXPORT void *valloc(size_t size) {
     bool own = enter();
-    return aligned_done(own, real.valloc(size), (size_t)sysconf(_SC_PAGESIZE), size);
+    return aligned_done(FRAME, own, real.valloc(size), (size_t)sysconf(_SC_PAGESIZE), size);
 }
 
 EXPORT void *pvalloc(size_t size) {
     bool own = enter();
     size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = (size + page - 1) & ~(page - 1);
-    return aligned_done(own, real.pvalloc(size), page, whole < size ? size : whole);
+    return aligned_done(FRAME, own, real.pvalloc(size), page, whole < size ? size : whole);
+}
+
+/* ---- closing a library: its addresses may be another one's afterwards ------------------------ */
+
+EXPORT int dlclose(void *library) {
+    int error = real.dlclose(library);
+    stacks_note_closed();
+    return error;
 }
 
 /* ---- functions that end a process without running destructors -------------------------------- */

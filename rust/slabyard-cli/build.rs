@@ -77,8 +77,12 @@ fn build_recorder(repository: &Path, output: &Path) {
     let folder = repository.join("recorder");
     println!("cargo:rerun-if-changed={}", folder.display());
     let mut command = compiler();
-    command.arg("-o").arg(output).arg(folder.join("record.c"));
-    must_build(command.args(["-lpthread", "-ldl"]), "the recorder");
+    // The walk of a stack begins at the frame of the function that the program has called.
+    command.args(["-fno-omit-frame-pointer", "-o"]).arg(output);
+    command.args(c_files(&folder));
+    // It must fit below a limit of the size of files, where the user has set one (ulimit -f).
+    command.args(["-Wl,--strip-debug", "-lpthread", "-ldl"]);
+    must_build(&mut command, "the recorder");
 }
 
 /// Links the library that slabyard-sys has compiled as CMakeLists.txt links libslabyard-malloc.so.

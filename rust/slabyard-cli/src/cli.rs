@@ -1,12 +1,14 @@
 //! The command line of the tool: defines and checks the arguments of each subcommand, and calls the
 //! module that does its work.
 
+use crate::advise;
 use crate::allocators;
 use crate::faults::{self, Faults, Stopped};
 use crate::inspect;
 use crate::lifetimes;
 use crate::machine::{self, Machine};
 use crate::plan::{merge, Plan, ProcessPlan};
+use crate::profile;
 use crate::program::{self, Ended, Signals};
 use crate::real::{self, contenders, RealRuns, FEWEST_ROUNDS, USUAL_ROUNDS};
 use crate::record::{self, Recorded};
@@ -48,6 +50,8 @@ Examples:
   slabyard compare build.syrec --page build.html               replay what was recorded
   slabyard replay build.syrec -a mimalloc -a jemalloc          on these allocators, without a page
   slabyard info build.syrec                                    what is in the recording
+  slabyard profile -- ./prog                                   whose memory its peak is, by stack
+  slabyard advise prog.syrec                                   what a pool or a cache would save
   slabyard faults -- ./server --once                           each allocation fails in turn
   slabyard run -- ./server                                     with Slabyard as its malloc
   slabyard compare --replay -- ./once                          record one run, and replay it
@@ -69,6 +73,10 @@ enum Ask {
     Compare(Box<CompareArgs>),
     /// Show the contents of a recording
     Info(InfoArgs),
+    /// Show whose memory it is, by stack: at the peak, at exit, allocated, freed at once
+    Profile(profile::command::ProfileArgs),
+    /// Show which places in a program would gain from a pool or a cache, and how much
+    Advise(advise::AdviseArgs),
     /// Run a program again and again; each run lets another allocation fail. Show the failures that
     /// the program does not survive
     Faults(FaultsArgs),
@@ -93,6 +101,9 @@ struct RecordArgs {
     /// End the program after this time (60s, 5m), and keep what was recorded until then
     #[arg(long = "for", value_name = "TIME", value_parser = time)]
     window: Option<Duration>,
+    /// Record the stack of each allocation too, for `slabyard profile` and `slabyard advise`
+    #[arg(long)]
+    stacks: bool,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
@@ -231,7 +242,10 @@ starts use it too. Some options are debug and guard=all (to find misuse), and st
 at exit); --options help lists all options.
 
 The exit status is the program's. If a signal ends the program, the same signal ends this command.
-Status 125 means that the program could not be started with the library; the message says why.";
+Status 125 means that the program could not be started with the library; the message says why.
+
+With a limit, the program is recorded instead, and has its own malloc. The exit status is 1 if a
+process exceeds the limit, and the message names the place with the most.";
 
 #[derive(Args)]
 #[command(after_help = RUN_NOTES)]
@@ -250,6 +264,8 @@ struct RunArgs {
     /// The library to preload, instead of the one inside the tool
     #[arg(long, value_name = "FILE")]
     library: Option<PathBuf>,
+    #[command(flatten)]
+    limits: profile::budget::Limits,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<OsString>,
@@ -407,6 +423,8 @@ pub fn main() -> ExitCode {
         Ask::Compare(args) if args.run => compare_runs(*args),
         Ask::Compare(args) => compare(&args),
         Ask::Info(args) => show_info(&args),
+        Ask::Profile(args) => profile::command::show(&args),
+        Ask::Advise(args) => advise::show(&args),
         Ask::Options => run::options_of_library()
             .and_then(|text| ui::print(&text))
             .map(|()| 0),
@@ -467,6 +485,7 @@ fn record_only(args: &RecordArgs) -> ExitCode {
     let plan = record::Plan {
         command: &args.command,
         window: args.window,
+        stacks: args.stacks,
         ..record::Plan::default()
     };
     match record_to(&file, args.force, &plan) {
@@ -479,7 +498,7 @@ fn record_only(args: &RecordArgs) -> ExitCode {
     }
 }
 
-fn open(file: &Path, salvage: bool) -> Result<Recording> {
+pub fn open(file: &Path, salvage: bool) -> Result<Recording> {
     let strictness = if salvage {
         Strictness::Salvage
     } else {
@@ -613,10 +632,10 @@ fn is_python(name: &str) -> bool {
 }
 
 /// Writes the whole file or nothing: the file is renamed to its path when it is complete.
-fn write_whole(path: &Path, text: &str) -> Result<()> {
+pub fn write_whole(path: &Path, text: impl AsRef<[u8]>) -> Result<()> {
     let cannot = || format!("cannot write {}", path.display());
     if path.metadata().is_ok_and(|about| !about.is_file()) {
-        return std::fs::write(path, text).with_context(cannot);
+        return std::fs::write(path, text.as_ref()).with_context(cannot);
     }
     let parent = path.parent().filter(|parent| *parent != Path::new(""));
     let file = tempfile::Builder::new()
@@ -624,7 +643,7 @@ fn write_whole(path: &Path, text: &str) -> Result<()> {
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
         .tempfile_in(parent.unwrap_or(Path::new(".")));
     let mut file = file.with_context(cannot)?;
-    std::io::Write::write_all(&mut file, text.as_bytes()).with_context(cannot)?;
+    std::io::Write::write_all(&mut file, text.as_ref()).with_context(cannot)?;
     file.persist(path).with_context(cannot)?;
     Ok(())
 }
@@ -633,7 +652,7 @@ fn write_json(figures: &impl Serialize, path: Option<&Path>) -> Result<()> {
     let Some(path) = path else {
         return Ok(());
     };
-    write_whole(path, &serde_json::to_string_pretty(figures)?)?;
+    write_whole(path, serde_json::to_string_pretty(figures)?)?;
     ui::warn(&format!("figures in {}", path.display()));
     Ok(())
 }
@@ -713,6 +732,7 @@ fn compare(args: &CompareArgs) -> Result<u8> {
             window: args.window,
             load: load.as_ref(),
             before: args.before.as_deref(),
+            ..record::Plan::default()
         };
         let recorded = record_to(&file, args.measure.force, &plan)?;
         let passed_on = recorded.ended.passed_on;
@@ -731,7 +751,7 @@ fn compare(args: &CompareArgs) -> Result<u8> {
     }
     let report = measure_file(&file, &wanted, &args.measure, runs, spent)?;
     ui::print(&table::render(&report))?;
-    write_whole(&page, &html::render(&report))?;
+    write_whole(&page, html::render(&report))?;
     write_json(&report.figures(), args.measure.json.as_deref())?;
     ui::print(&format!("\nThe page: {}\n", page.display()))?;
     let of_runs = report.runs.as_ref().map_or(0, verdict_of_runs);
@@ -826,7 +846,31 @@ fn show_info(args: &InfoArgs) -> Result<u8> {
     Ok(0)
 }
 
+/// The exit status is 1 if a limit is exceeded, and else the program's.
+fn run_within_limits(args: &RunArgs) -> ExitCode {
+    match profile::budget::run(&args.command, &args.limits) {
+        Ok((holds, ended)) => {
+            if args.summary {
+                ui::warn(&run::summary(&ended));
+            }
+            if holds {
+                ExitCode::from(ended.code())
+            } else {
+                ExitCode::FAILURE
+            }
+        }
+        Err(error) => {
+            ui::warn(&format!("{error:#}"));
+            ExitCode::from(125)
+        }
+    }
+}
+
 fn run_program(args: RunArgs) -> ExitCode {
+    args.limits.check().unwrap_or_else(|why| wrong_words(why));
+    if args.limits.any() {
+        return run_within_limits(&args);
+    }
     let plan = run::Plan {
         command: args.command,
         options: args.options,

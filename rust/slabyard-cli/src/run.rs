@@ -16,6 +16,9 @@ use std::time::Duration;
 /// other thread that could take the signal.
 const PAUSE: Duration = Duration::from_secs(10);
 
+/// Ten ticks of usual systems: what a shorter CPU time is divided into is chance.
+const DIVIDED_FROM: Duration = Duration::from_millis(40);
+
 /// The program to run, and the settings.
 pub struct Plan {
     pub command: Vec<OsString>,
@@ -76,11 +79,7 @@ pub fn summary(ended: &Ended) -> String {
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(text, "  {name:<12} {value}");
     };
-    let (user, system) = (seconds(usage.user), seconds(usage.system));
-    line(
-        "CPU time",
-        &format!("{user} in the program, {system} in the kernel"),
-    );
+    line("CPU time", &cpu_time(usage.user, usage.system));
     line(
         "peak memory",
         &format!(
@@ -95,6 +94,23 @@ pub fn summary(ended: &Ended) -> String {
     );
     line("page faults", &faults);
     text.trim_end().to_string()
+}
+
+/// The sum is exact, but the system divides it by what it sees at ticks of the clock, of which a
+/// short program has none.
+fn cpu_time(user: Duration, system: Duration) -> String {
+    let both = user + system;
+    if both < DIVIDED_FROM {
+        return format!(
+            "{}, too short to tell program and kernel apart",
+            seconds(both)
+        );
+    }
+    format!(
+        "{} in the program, {} in the kernel",
+        seconds(user),
+        seconds(system)
+    )
 }
 
 /// A time with at least three digits.
@@ -122,6 +138,14 @@ mod tests {
         let said = times.map(|s| seconds(Duration::from_secs_f64(s)));
         let wanted = "0.00 ms,1.23 ms,12.3 ms,123 ms,1.23 s,12.3 s,123 s,1234 s";
         assert_eq!(said.join(","), wanted);
+    }
+
+    #[test]
+    fn a_short_cpu_time_is_one_figure() {
+        let short = cpu_time(Duration::ZERO, Duration::from_micros(1230));
+        assert_eq!(short, "1.23 ms, too short to tell program and kernel apart");
+        let long = cpu_time(Duration::from_secs(1), Duration::ZERO);
+        assert_eq!(long, "1.00 s in the program, 0.00 ms in the kernel");
     }
 
     #[test]

@@ -11,8 +11,13 @@ pub fn warn(text: &str) {
 
 /// Writes to standard output. It may be a file on a full disk, or a pipe without a reader.
 pub fn print(text: &str) -> Result<()> {
+    print_bytes(text.as_bytes())
+}
+
+/// The same for what is not text.
+pub fn print_bytes(bytes: &[u8]) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let written = out.write_all(bytes).and_then(|()| out.flush());
     written.context("cannot write to standard output")
 }
 

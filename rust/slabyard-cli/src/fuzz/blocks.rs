@@ -8,8 +8,8 @@ use crate::plan::merge::make_plan;
 use crate::plan::{MappedPlan, Op, OpKind, ProcessPlan, ThreadPlan};
 use crate::recording::writer::{header, write_block, write_finish, Head};
 use crate::recording::{
-    Recording, Records, Strictness, KIND_FINISH, KIND_MEMORY, KIND_OPERATIONS, KIND_PROCESS,
-    KIND_UNTOUCHED,
+    stacks, Recording, Records, Strictness, KIND_FINISH, KIND_MEMORY, KIND_MODULE, KIND_OPERATIONS,
+    KIND_PROCESS, KIND_STACKED, KIND_STACKS, KIND_UNTOUCHED,
 };
 use crate::report::info;
 
@@ -36,15 +36,30 @@ pub fn run(input: &[u8]) {
 fn file_of(mut input: &[u8]) -> Vec<u8> {
     let mut file = header().to_vec();
     let (mut processes, mut blocks, mut records) = (0, 0, 0);
+    let mut nodes = 0;
     while let [kind, thread, low, high, short, long, rest @ ..] = input {
         let length = usize::from(u16::from_le_bytes([*short, *long])) % PAYLOAD_MAX;
         let (payload, rest) = rest.split_at(length.min(rest.len()));
         input = rest;
-        let (kind, stamp) = (kind % 8, u64::from(u16::from_le_bytes([*low, *high])));
+        let (kind, stamp) = (
+            kind % (KIND_MODULE + 1),
+            u64::from(u16::from_le_bytes([*low, *high])),
+        );
         if kind == KIND_FINISH {
             continue;
         }
+        // Numbers of nodes that do not ascend by one are refused like a wrong checksum.
+        let stamp = if kind == KIND_STACKS {
+            nodes + 1
+        } else {
+            stamp
+        };
         let (count, length) = measure(kind, payload, stamp);
+        nodes = match kind {
+            KIND_PROCESS => 0,
+            KIND_STACKS => nodes + u64::from(count),
+            _ => nodes,
+        };
         let head = Head {
             kind,
             thread: u32::from(thread % 4),
@@ -53,7 +68,7 @@ fn file_of(mut input: &[u8]) -> Vec<u8> {
         };
         write_block(&mut file, head, &payload[..length]).expect("memory takes it");
         processes += u64::from(kind == KIND_PROCESS);
-        records += if kind == KIND_OPERATIONS {
+        records += if [KIND_OPERATIONS, KIND_STACKED].contains(&kind) {
             u64::from(count)
         } else {
             0
@@ -67,13 +82,21 @@ fn file_of(mut input: &[u8]) -> Vec<u8> {
 /// The number of records in a payload before the first malformed one, and the offset of that one.
 fn measure(kind: u8, payload: &[u8], stamp: u64) -> (u32, usize) {
     let mut end = payload.len();
-    if kind == KIND_OPERATIONS {
-        let (mut records, mut count) = (Records::new(payload, stamp), 0);
+    if [KIND_OPERATIONS, KIND_STACKED].contains(&kind) {
+        let (mut records, mut count) = (Records::new(payload, stamp, kind == KIND_STACKED), 0);
         loop {
             match records.next() {
                 Ok(Some(_)) => count += 1,
                 Ok(None) => return (count, end),
                 Err(malformed) => return (count, malformed.at),
+            }
+        }
+    }
+    if kind == KIND_STACKS {
+        loop {
+            match stacks::nodes(&payload[..end], stamp) {
+                Ok(nodes) => return (nodes.len() as u32, end),
+                Err(malformed) => end = malformed.at,
             }
         }
     }

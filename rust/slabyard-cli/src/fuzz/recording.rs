@@ -1,6 +1,7 @@
 //! Fuzzes a recording as it lies in a file, with damage anywhere.
 
 use crate::lifetimes;
+use crate::profile::{names::Names, weigh::Weights};
 use crate::record::rest_in;
 use crate::recording::{Recording, Strictness};
 
@@ -22,7 +23,7 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// Reads each record, and uses the clock and the lifetimes.
+/// Reads each record, and uses the clock, the lifetimes and the stacks.
 pub fn walk(recording: &Recording) {
     assert!(recording.ns_per_tick() >= 0.0);
     assert!(lifetimes::render(recording).ends_with(".\n"));
@@ -37,6 +38,11 @@ pub fn walk(recording: &Recording) {
         assert_eq!(count, thread.records);
     }
     for process in &recording.processes {
+        let weights = Weights::of(recording, process);
+        let mut names = Names::new(process);
+        for (&stack, figures) in &weights.stacks {
+            assert!(!names.of(stack).is_empty() && figures.peak <= figures.allocations);
+        }
         for (address, bytes) in [(0, 1), (4096, 4096), (u64::MAX - 5, 100), (0, u64::MAX)] {
             process.bytes_touched(address, bytes);
         }

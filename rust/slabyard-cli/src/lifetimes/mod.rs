@@ -12,7 +12,7 @@
 mod slabs;
 
 use crate::plan::merge::AddressMap;
-use crate::plan::order::{Action, Cursor, Queue};
+use crate::plan::order::{each_step, Action};
 use crate::recording::{Process, Recording};
 use crate::run::seconds;
 use crate::ui::{bytes, grouped};
@@ -65,26 +65,10 @@ impl Lives {
             live: AddressMap::default(),
             now: 0,
         };
-        let mut queue = Queue::default();
-        let threads = process.threads.iter();
-        let mut cursors: Vec<_> = threads.map(|t| Cursor::new(recording, t)).collect();
-        for (lane, cursor) in cursors.iter().enumerate() {
-            if let Some(event) = cursor.next {
-                queue.push(event.stamp, lane);
-            }
-        }
-        while let Some((_, lane)) = queue.pop() {
-            let horizon = queue.horizon();
-            while let Some(event) = cursors[lane].next {
-                if event.stamp > horizon {
-                    queue.push(event.stamp, lane);
-                    break;
-                }
-                lives.now = lives.now.max(event.stamp);
-                lives.apply(event.action);
-                cursors[lane].advance();
-            }
-        }
+        each_step(recording, process, |step| {
+            lives.now = lives.now.max(step.event.stamp);
+            lives.apply(step.event.action);
+        });
         lives
     }
 

@@ -1,7 +1,7 @@
 //! The records of all threads of all processes, merged by their stamps.
 
 use super::OpKind;
-use crate::recording::{Operation, Record, Recording, Records, Thread};
+use crate::recording::{Operation, Process, Record, Recording, Records, Thread};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -112,6 +112,8 @@ pub struct Cursor<'a> {
     touched: Option<(u64, u64)>,
     second: Option<Event>,
     pub next: Option<Event>,
+    /// The stack of the record that `next` is of; 0: it has none.
+    pub stack: u32,
 }
 
 impl<'a> Cursor<'a> {
@@ -124,6 +126,7 @@ impl<'a> Cursor<'a> {
             touched: None,
             second: None,
             next: None,
+            stack: 0,
         };
         cursor.advance();
         cursor
@@ -144,6 +147,7 @@ impl<'a> Cursor<'a> {
                         self.touched = Some((object, bytes));
                         continue;
                     }
+                    self.stack = records.stack();
                     let (first, second) = events(record, self.touched.take());
                     self.next = Some(first);
                     self.second = second;
@@ -180,5 +184,37 @@ impl Queue {
         self.heap
             .peek()
             .map_or(u64::MAX, |Reverse((stamp, _))| *stamp)
+    }
+}
+
+/// An event with the index of its thread, and its stack.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    pub event: Event,
+    pub lane: usize,
+    pub stack: u32,
+}
+
+/// Calls `each` for all events of a process, in their order.
+pub fn each_step(recording: &Recording, process: &Process, mut each: impl FnMut(Step)) {
+    let mut queue = Queue::default();
+    let threads = process.threads.iter();
+    let mut cursors: Vec<_> = threads.map(|t| Cursor::new(recording, t)).collect();
+    for (lane, cursor) in cursors.iter().enumerate() {
+        if let Some(event) = cursor.next {
+            queue.push(event.stamp, lane);
+        }
+    }
+    while let Some((_, lane)) = queue.pop() {
+        let horizon = queue.horizon();
+        while let Some(event) = cursors[lane].next {
+            if event.stamp > horizon {
+                queue.push(event.stamp, lane);
+                break;
+            }
+            let stack = cursors[lane].stack;
+            each(Step { event, lane, stack });
+            cursors[lane].advance();
+        }
     }
 }

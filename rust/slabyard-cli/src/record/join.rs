@@ -3,7 +3,6 @@
 //! blocks, the recording holds those that fit.
 
 use super::parts::Part;
-use crate::recording::KIND_OPERATIONS;
 use crate::recording::{writer, Recording, Strictness, BLOCK_HEADER_BYTES, HEADER_BYTES};
 use crate::ui;
 use anyhow::{Context, Result};
@@ -84,7 +83,7 @@ fn append_file(out: &mut impl Write, part: &Part) -> io::Result<()> {
 fn append_rest(out: &mut impl Write, part: &Part) -> io::Result<()> {
     for rest in &part.rest {
         let head = writer::Head {
-            kind: KIND_OPERATIONS,
+            kind: rest.kind,
             thread: rest.thread,
             records: rest.records,
             stamp: rest.stamp,

@@ -45,6 +45,10 @@ pub struct Plan<'a> {
     pub load: Option<&'a Load>,
     /// A command for the shell that runs before.
     pub before: Option<&'a OsStr>,
+    /// Whether the stack of each allocation is recorded.
+    pub stacks: bool,
+    /// Whether a program that allocates nothing is no error. There is no recording then.
+    pub may_be_empty: bool,
 }
 
 /// The result of a recording.
@@ -54,6 +58,17 @@ pub struct Recorded {
     pub ended: Ended,
     pub operations: u64,
     pub bytes: u64,
+}
+
+impl Recorded {
+    fn empty(ended: Ended) -> Self {
+        Recorded {
+            is_cut: false,
+            ended,
+            operations: 0,
+            bytes: 0,
+        }
+    }
 }
 
 /// The temporary folders of a recording, which are removed with their content.
@@ -93,6 +108,7 @@ pub fn record(plan: &Plan, file: &Path) -> Result<Recorded> {
         match parts::first_error(scratch.parts.path()) {
             Some(error) => bail!("nothing was recorded: {error}"),
             None if !without_file.is_empty() => bail!("nothing was recorded"),
+            None if plan.may_be_empty => return Ok(Recorded::empty(ended)),
             None => bail!("{}", why_nothing(program, std::env::var_os("SLABYARD"))),
         }
     }
@@ -137,7 +153,7 @@ fn watched(
     signals: &Signals,
     sampler: &mut Sampler,
 ) -> Result<(Ended, bool)> {
-    let command = preloaded(plan.command, scratch);
+    let command = preloaded(plan, scratch);
     let run = |watch: &mut dyn Watch| program::run(command, signals, LOOK_AGAIN, Reach::All, watch);
     if let Some(load) = plan.load {
         let mut sample = |_, _, _| {
@@ -240,10 +256,13 @@ fn is_tmpfs(place: &Path) -> bool {
     }
 }
 
-fn preloaded(command: &[OsString], scratch: &Scratch) -> Command {
-    let mut program = Command::new(&command[0]);
+fn preloaded(plan: &Plan, scratch: &Scratch) -> Command {
+    let mut program = Command::new(&plan.command[0]);
+    if plan.stacks {
+        program.env("SLABYARD_RECORD_STACKS", "1");
+    }
     program
-        .args(&command[1..])
+        .args(&plan.command[1..])
         .env("LD_PRELOAD", preload::before_others(&scratch.library))
         .env("SLABYARD_RECORD", scratch.parts.path());
     program

@@ -2,13 +2,17 @@
 //! processes that were killed.
 
 use super::samples::Sample;
-use crate::recording::{u32_at, u64_at, BUFFER_BYTES, BUFFER_HEAD_BYTES, BUFFER_MAGIC};
+use crate::recording::{
+    stacks, u32_at, u64_at, BUFFER_BYTES, BUFFER_HEAD_BYTES, BUFFER_MAGIC, KIND_OPERATIONS,
+    KIND_STACKED, KIND_STACKS,
+};
 use crate::recording::{Process, Recording, Records, Strictness};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
-/// The records of a thread since its last block.
+/// The records of a thread since its last block, or nodes of stacks.
 pub struct Rest {
+    pub kind: u8,
     pub thread: u32,
     pub records: u32,
     pub stamp: u64,
@@ -113,6 +117,9 @@ fn part_of(path: PathBuf, recording: &Recording, buffers: Option<Buffers>) -> Pa
 /// Whether a buffer was written already. A process that is killed between writing a buffer and
 /// emptying it leaves its records in both places.
 fn is_written(process: &Process, rest: &Rest) -> bool {
+    if rest.kind == KIND_STACKS {
+        return rest.stamp != process.stacks.len() as u64 + 1;
+    }
     let mut threads = process.threads.iter();
     let last = threads
         .find(|thread| thread.number == rest.thread)
@@ -158,7 +165,9 @@ fn rest_of(buffer: &[u8]) -> Option<Rest> {
         return None;
     }
     let payload = buffer.get(start..)?.get(..length)?;
-    (count(payload, stamp) == Some(records)).then(|| Rest {
+    let kind = u8::try_from(u32_at(buffer, 40)).ok()?;
+    (count(payload, stamp, kind) == Some(records)).then(|| Rest {
+        kind,
         thread,
         records,
         stamp,
@@ -166,8 +175,14 @@ fn rest_of(buffer: &[u8]) -> Option<Rest> {
     })
 }
 
-fn count(payload: &[u8], stamp: u64) -> Option<u32> {
-    let mut records = Records::new(payload, stamp);
+fn count(payload: &[u8], stamp: u64, kind: u8) -> Option<u32> {
+    if kind == KIND_STACKS {
+        return Some(stacks::nodes(payload, stamp).ok()?.len() as u32);
+    }
+    if ![KIND_OPERATIONS, KIND_STACKED].contains(&kind) {
+        return None;
+    }
+    let mut records = Records::new(payload, stamp, kind == KIND_STACKED);
     let mut count = 0;
     while records.next().ok()?.is_some() {
         count += 1;
@@ -187,7 +202,8 @@ mod tests {
         bytes.extend((BUFFER_HEAD_BYTES as u32).to_le_bytes());
         bytes.extend(filled.to_le_bytes());
         bytes.extend(70u64.to_le_bytes());
-        for word in [3, closed, u32::from(error != 0), error] {
+        let kind = u32::from(KIND_OPERATIONS);
+        for word in [3, closed, u32::from(error != 0), error, kind, 0] {
             bytes.extend(word.to_le_bytes());
         }
         bytes.extend(payload);
@@ -234,6 +250,7 @@ mod tests {
             offset: 0,
             length: rest.payload.len(),
             stamp: 70,
+            has_stacks: false,
         };
         let mut process = Process::default();
         process.threads.push(crate::recording::Thread {

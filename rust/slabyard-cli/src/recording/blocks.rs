@@ -65,6 +65,8 @@ pub struct Block {
     pub offset: usize,
     pub length: usize,
     pub stamp: u64,
+    /// Whether each allocation has its stack.
+    pub has_stacks: bool,
 }
 
 /// The blocks of one thread, in order.
@@ -97,6 +99,10 @@ pub struct Process {
     pub lost_blocks: u32,
     pub command: Vec<String>,
     pub threads: Vec<Thread>,
+    /// Whether its allocations have stacks, the nodes of these, and where its code lay.
+    pub has_stacks: bool,
+    pub stacks: Vec<Node>,
+    pub modules: Vec<Module>,
 }
 
 impl Process {
@@ -198,7 +204,7 @@ impl Recording {
     /// The records of a block, which belongs to this recording.
     pub fn records(&self, block: &Block) -> Records<'_> {
         let payload = &self.bytes.bytes()[block.offset..block.offset + block.length];
-        Records::new(payload, block.stamp)
+        Records::new(payload, block.stamp, block.has_stacks)
     }
 
     /// Lets the system take back the memory of the pages that were read so far.
@@ -356,7 +362,9 @@ impl<'a> Scan<'a> {
     fn block(&mut self, header: &Header) -> Result<(), Damage> {
         match header.kind {
             KIND_PROCESS => self.process(header),
-            KIND_OPERATIONS => self.operations(header),
+            KIND_OPERATIONS | KIND_STACKED => self.operations(header),
+            KIND_STACKS => self.stacks(header),
+            KIND_MODULE => self.module(header),
             KIND_UNTOUCHED => self.untouched(header),
             KIND_MEMORY => self.memory(header),
             KIND_END => self.end(header),
@@ -413,14 +421,20 @@ impl<'a> Scan<'a> {
             offset: header.payload,
             length: header.length,
             stamp: header.stamp,
+            has_stacks: header.kind == KIND_STACKED,
         });
+        process.has_stacks |= header.kind == KIND_STACKED;
         thread.records += u64::from(header.records);
         self.records += u64::from(header.records);
         Ok(())
     }
 
     fn check_records(&mut self, header: &Header) -> Result<(), Damage> {
-        let mut records = Records::new(self.payload(header), header.stamp);
+        let mut records = Records::new(
+            self.payload(header),
+            header.stamp,
+            header.kind == KIND_STACKED,
+        );
         let mut count = 0;
         loop {
             match records.next() {
@@ -442,7 +456,11 @@ impl<'a> Scan<'a> {
 
     /// Subtracts the records that `check_records` counted in a block that proved bad later.
     fn forget_records(&mut self, header: &Header) {
-        let mut records = Records::new(self.payload(header), header.stamp);
+        let mut records = Records::new(
+            self.payload(header),
+            header.stamp,
+            header.kind == KIND_STACKED,
+        );
         while let Ok(Some(record)) = records.next() {
             if let Some(counter) = self.counter(record.operation) {
                 *counter -= 1;
@@ -475,6 +493,44 @@ impl<'a> Scan<'a> {
             }
             Ok(pairs) => Ok(pairs),
         }
+    }
+
+    fn stacks(&mut self, header: &Header) -> Result<(), Damage> {
+        let Some(process) = self.processes.last() else {
+            return self.damage(self.at, "stacks before any process");
+        };
+        let first = process.stacks.len() as u64 + 1;
+        if header.stamp != first {
+            let what = format!("stacks from number {} after {}", header.stamp, first - 1);
+            return self.damage(self.at, what);
+        }
+        match stacks::nodes(self.payload(header), first) {
+            Err(Malformed { at, what }) => self.damage(header.payload + at, what),
+            Ok(nodes) if nodes.len() as u64 != u64::from(header.records) => {
+                let what = format!("a block of {} nodes says {}", nodes.len(), header.records);
+                self.damage(self.at, what)
+            }
+            Ok(nodes) => {
+                self.processes
+                    .last_mut()
+                    .expect("just seen")
+                    .stacks
+                    .extend(nodes);
+                Ok(())
+            }
+        }
+    }
+
+    fn module(&mut self, header: &Header) -> Result<(), Damage> {
+        let Some(process) = self.processes.last_mut() else {
+            return self.damage(self.at, "a module before any process");
+        };
+        let payload = &self.bytes[header.payload..header.payload + header.length];
+        match Module::decode(payload, header.stamp) {
+            Ok(module) => process.modules.push(module),
+            Err(Malformed { at, what }) => return self.damage(header.payload + at, what),
+        }
+        Ok(())
     }
 
     fn memory(&mut self, header: &Header) -> Result<(), Damage> {

@@ -1,15 +1,17 @@
 //! The recording: a file of blocks that the recorder wrote, and how the tool reads it.
 //!
 //! `recorder/format.h` defines the bytes. [`blocks`] finds and checks the blocks, [`records`]
-//! decodes the operations of a block, and [`writer`] writes the blocks that `record` adds when it
+//! decodes the operations of a block, [`stacks`] their stacks, and [`writer`] writes the blocks that `record` adds when it
 //! joins the files of several processes. Nothing here depends on the replay.
 
 pub mod blocks;
 pub mod records;
+pub mod stacks;
 pub mod writer;
 
 pub use blocks::{Process, ReadError, Recording, Strictness, Thread};
 pub use records::{Operation, Record, Records};
+pub use stacks::{Module, Node};
 
 /// The first bytes of a recording.
 pub const MAGIC: &[u8; 16] = b"slabyard record\n";
@@ -24,6 +26,9 @@ pub const KIND_END: u8 = 3;
 pub const KIND_FINISH: u8 = 4;
 pub const KIND_UNTOUCHED: u8 = 5;
 pub const KIND_MEMORY: u8 = 6;
+pub const KIND_STACKED: u8 = 7;
+pub const KIND_STACKS: u8 = 8;
+pub const KIND_MODULE: u8 = 9;
 
 /// The size of the fixed part of a process block; the command line follows.
 pub const PROCESS_BYTES: usize = 32;
@@ -35,7 +40,7 @@ pub const FINISH_BYTES: usize = 24;
 
 /// The sizes of a thread's buffer in shared memory, and of the fixed part at its beginning.
 pub const BUFFER_BYTES: usize = 64 << 10;
-pub const BUFFER_HEAD_BYTES: usize = 40;
+pub const BUFFER_HEAD_BYTES: usize = 48;
 pub const BUFFER_MAGIC: u32 = 0x3242_5953;
 
 /// Reads a little-endian number; the caller guarantees that it lies inside `bytes`.

@@ -56,10 +56,12 @@ pub struct Malformed {
 
 /// Decodes the records of a payload, from first to last.
 pub struct Records<'a> {
-    payload: &'a [u8],
-    at: usize,
+    pub(super) payload: &'a [u8],
+    pub(super) at: usize,
     stamp: u64,
     address: u64,
+    has_stacks: bool,
+    stack: u32,
 }
 
 /// Decodes a payload of pairs of numbers. `None` in place of a number: it has more than 64 bits.
@@ -67,7 +69,7 @@ fn pairs(
     payload: &[u8],
     mut pair: impl FnMut(u64, u64) -> Option<(u64, u64)>,
 ) -> Result<Vec<(u64, u64)>, Malformed> {
-    let mut numbers = Records::new(payload, 0);
+    let mut numbers = Records::new(payload, 0, false);
     let mut all = Vec::new();
     while numbers.at < payload.len() {
         let start = numbers.at;
@@ -78,14 +80,22 @@ fn pairs(
 }
 
 impl<'a> Records<'a> {
-    /// Reads the records of a block whose header has the stamp `stamp`.
-    pub fn new(payload: &'a [u8], stamp: u64) -> Self {
+    /// Reads the records of a block whose header has the stamp `stamp`. `has_stacks`: each allocation
+    /// has a stack.
+    pub fn new(payload: &'a [u8], stamp: u64, has_stacks: bool) -> Self {
         Records {
             payload,
             at: 0,
             stamp,
             address: 0,
+            has_stacks,
+            stack: 0,
         }
+    }
+
+    /// The stack of the record that was read last; 0: it has none, or it is not known.
+    pub fn stack(&self) -> u32 {
+        self.stack
     }
 
     /// Decodes a block of the pages that were not in RAM.
@@ -114,7 +124,10 @@ impl<'a> Records<'a> {
             return Ok(None);
         }
         let start = self.at;
-        let record = self.decode();
+        let record = self.decode().and_then(|record| {
+            self.stack = self.stack_of(record.operation)?;
+            Ok(record)
+        });
         record
             .map(Some)
             .map_err(|what| Malformed { at: start, what })
@@ -174,6 +187,18 @@ impl<'a> Records<'a> {
         })
     }
 
+    #[inline]
+    fn stack_of(&mut self, operation: Operation) -> Result<u32, &'static str> {
+        let has_none = matches!(
+            operation,
+            Operation::Free { .. } | Operation::Touched { .. }
+        );
+        if !self.has_stacks || has_none {
+            return Ok(0);
+        }
+        u32::try_from(self.varint()?).map_err(|_| "a stack's number of more than 32 bits")
+    }
+
     /// Reads the alignment of an aligned allocation, the only kind that has one. Its logarithm is
     /// at most 63.
     #[inline]
@@ -207,7 +232,7 @@ impl<'a> Records<'a> {
     }
 
     #[inline]
-    fn varint(&mut self) -> Result<u64, &'static str> {
+    pub(super) fn varint(&mut self) -> Result<u64, &'static str> {
         let first = self.byte()?;
         if first < 128 {
             return Ok(u64::from(first));

@@ -375,12 +375,12 @@ fn a_block_that_lies_is_refused_though_its_checksum_is_right() {
     assert!(damage.what.contains("cut off"), "{damage}");
     let (damage, _) = block(
         Head {
-            kind: 9,
+            kind: 10,
             ..Head::default()
         },
         &[],
     );
-    assert!(damage.what.contains("unknown kind 9"), "{damage}");
+    assert!(damage.what.contains("unknown kind 10"), "{damage}");
     let untouched = |records| Head {
         kind: KIND_UNTOUCHED,
         records,
@@ -485,7 +485,7 @@ proptest! {
 
     #[test]
     fn random_payloads_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-        let mut records = Records::new(&bytes, 0);
+        let mut records = Records::new(&bytes, 0, false);
         while let Ok(Some(_)) = records.next() {}
         let _ = (Records::runs(&bytes), Records::samples(&bytes, 7));
     }

@@ -1,0 +1,99 @@
+//! Tests of weights and names: on recordings made by hand, whose figures are known.
+
+use super::weigh::{Figures, Weights};
+use super::*;
+use crate::recording::tests::{file_of, free, malloc, Sketch};
+use crate::recording::Strictness;
+
+fn weights_of(blocks: Vec<(u32, Vec<crate::recording::Record>)>) -> Weights {
+    let sketch = Sketch {
+        blocks,
+        ..Sketch::default()
+    };
+    let recording = Recording::from_bytes(file_of(&[sketch]), Strictness::Whole).unwrap();
+    Weights::of(&recording, &recording.processes[0])
+}
+
+#[test]
+fn objects_are_counted_where_they_were_at_the_peak_and_at_exit() {
+    let weights = weights_of(vec![(
+        0,
+        vec![
+            malloc(1, 0x1000, 100),
+            malloc(2, 0x2000, 50),
+            free(3, 0x2000),
+            malloc(4, 0x3000, 30),
+            free(9, 0x1000),
+        ],
+    )]);
+    let wanted = Figures {
+        allocations: 3,
+        bytes: 180,
+        temporary: 1,
+        temporary_bytes: 50,
+        live: 1,
+        live_bytes: 30,
+        peak: 2,
+        peak_bytes: 150,
+        freed: 2,
+        lifetimes: 9,
+        longest: 8,
+    };
+    assert_eq!(weights.all, wanted);
+    let at_peak = |size| {
+        (
+            weights.sizes[&size].peak_bytes,
+            weights.sizes[&size].live_bytes,
+        )
+    };
+    assert_eq!(
+        (at_peak(100), at_peak(50), at_peak(30)),
+        ((100, 0), (50, 0), (0, 30))
+    );
+}
+
+#[test]
+fn an_object_that_another_thread_frees_is_not_temporary() {
+    let weights = weights_of(vec![
+        (0, vec![malloc(1, 0x1000, 10), malloc(5, 0x4000, 20)]),
+        (1, vec![free(3, 0x1000)]),
+    ]);
+    assert_eq!((weights.all.temporary, weights.all.freed), (0, 1));
+    assert_eq!(weights.threads[&0].allocations, 2);
+}
+
+#[test]
+fn a_difference_has_the_stacks_of_both() {
+    let profile = |stacks: &[(&[u32], i64)], names: &[&str]| Profile {
+        title: "program".into(),
+        measures: vec![MEASURES[0]],
+        frames: names.iter().map(|name| data::Frame::named(name)).collect(),
+        stacks: stacks
+            .iter()
+            .map(|&(frames, value)| Stack {
+                frames: frames.to_vec(),
+                values: vec![value],
+            })
+            .collect(),
+        is_difference: false,
+    };
+    let before = profile(&[(&[0, 1], 100), (&[0, 2], 5)], &["main", "fill", "gone"]);
+    let after = profile(&[(&[1, 0], 130), (&[1, 2], 7)], &["fill", "main", "new"]);
+    let changed = after.minus(&before);
+    assert_eq!(changed.total(0), 32);
+    let lines = formats::folded::render(&changed, 0);
+    assert_eq!(lines, "main;fill 30\nmain;gone -5\nmain;new 7\n");
+}
+
+#[test]
+fn recordings_without_stacks_are_refused_with_the_command_that_records_them() {
+    let sketch = Sketch {
+        blocks: vec![(0, vec![malloc(1, 0x1000, 8)])],
+        ..Sketch::default()
+    };
+    let recording = Recording::from_bytes(file_of(&[sketch]), Strictness::Whole).unwrap();
+    let said = of_recording(&recording, None).unwrap_err().to_string();
+    assert!(said.contains("slabyard record --stacks"), "{said}");
+    let said = of_recording(&recording, Some(7)).unwrap_err().to_string();
+    assert!(said.contains("no process 7; there are 100"), "{said}");
+}

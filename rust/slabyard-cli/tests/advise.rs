@@ -1,0 +1,67 @@
+//! Tests of `slabyard advise`: programs of which it is known what they would gain.
+
+mod common;
+
+use common::{done, ends_with, program, stdout};
+use tempfile::TempDir;
+
+#[track_caller]
+fn advice(folder: &TempDir, words: &[&str]) -> String {
+    let binary = program(folder, "sites", &["-O2", "-g"]);
+    let record = ["record", "--stacks", "-f", "-o", "sites.syrec", "--"];
+    let words = record
+        .iter()
+        .copied()
+        .chain([binary.to_str().unwrap()])
+        .chain(words.iter().copied());
+    done(folder.path(), words);
+    stdout(&done(folder.path(), ["advise", "sites.syrec"]))
+}
+
+#[test]
+fn a_program_that_makes_lists_gets_a_pool_and_the_lines_to_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = advice(&folder, &["lists", "50", "20000", "0"]);
+    let place = text.find("\n1. make_lists at sites.c:").expect(&text);
+    let place = &text[place..];
+    assert!(
+        place.contains("1,000,000 objects of 72 bytes, at most 20,000 at a time, by one thread"),
+        "{text}"
+    );
+    assert!(
+        place.contains("with a cache") && place.contains("with a pool"),
+        "{text}"
+    );
+    assert!(place.contains(".size = 72}"), "{text}");
+    assert!(
+        place.contains("A pool that is reset 50 times, whenever none")
+            && place.contains("sy_pool_reset(pool)"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_program_that_would_gain_nothing_is_told_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = advice(&folder, &["plain"]);
+    assert!(text.contains("No place would gain"), "{text}");
+}
+
+#[test]
+fn without_stacks_there_is_no_advice() {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = program(&folder, "sites", &[]);
+    done(
+        folder.path(),
+        [
+            "record",
+            "-o",
+            "bare.syrec",
+            "--",
+            binary.to_str().unwrap(),
+            "plain",
+        ],
+    );
+    let said = ends_with(folder.path(), ["advise", "bare.syrec"], 1);
+    assert!(said.contains("slabyard record --stacks"), "{said}");
+}

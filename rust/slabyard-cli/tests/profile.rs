@@ -1,0 +1,386 @@
+//! Tests of stacks in recordings, and of what `slabyard profile` makes of them: programs of which it
+//! is known who allocates what.
+
+mod common;
+
+use common::{done, ends_with, program, slabyard, stderr, stdout};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+/// As compilers do it for distributions: tables, but no frame pointers.
+const USUAL: [&str; 3] = ["-O2", "-g", "-fomit-frame-pointer"];
+
+/// Records `sites` in these circumstances.
+#[track_caller]
+fn record(folder: &TempDir, flags: &[&str], words: &[&str]) {
+    let binary = program(folder, "sites", flags);
+    let output = slabyard(
+        folder.path(),
+        ["record", "--stacks", "-f", "-o", "sites.syrec", "--"]
+            .into_iter()
+            .chain([binary.to_str().unwrap()])
+            .chain(words.iter().copied()),
+    );
+    assert!(
+        folder.path().join("sites.syrec").exists(),
+        "{}",
+        stderr(&output)
+    );
+}
+
+/// The folded stacks, with their weights.
+#[track_caller]
+fn folded(folder: &TempDir, arguments: &[&str]) -> BTreeMap<String, i64> {
+    let words = ["profile", "sites.syrec", "--format", "folded"];
+    let output = done(folder.path(), words.iter().chain(arguments));
+    let line = |line: &str| {
+        let (stack, value) = line.rsplit_once(' ').unwrap();
+        (stack.to_string(), value.parse().unwrap())
+    };
+    stdout(&output).lines().map(line).collect()
+}
+
+/// The sum of the stacks that end so, and all of which begin with _start.
+#[track_caller]
+fn ending(stacks: &BTreeMap<String, i64>, end: &str, begin: &str) -> i64 {
+    let found = stacks.iter().filter(|(stack, _)| stack.ends_with(end));
+    found
+        .map(|(stack, value)| {
+            assert!(stack.starts_with(begin), "{stack}");
+            value
+        })
+        .sum()
+}
+
+#[test]
+fn what_is_leaked_used_at_once_and_at_the_peak_is_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    record(&folder, &USUAL, &["plain"]);
+    let of = |which: &str| folded(&folder, &["--of", which, "--objects"]);
+    let (leaked, at_once, all) = (of("leaked"), of("temporary"), of("allocated"));
+    assert_eq!(ending(&leaked, ";main;keep", "_start"), 10);
+    assert_eq!(ending(&leaked, ";main;call_in_line;in_line", "_start"), 1);
+    assert_eq!(ending(&at_once, ";main;use_at_once", "_start"), 40);
+    assert_eq!(ending(&at_once, ";keep", "_start"), 0);
+    assert_eq!(ending(&all, ";main;keep", "_start"), 100);
+    let peak = folded(&folder, &[]);
+    assert_eq!(ending(&peak, ";main;keep", "_start"), 100_000);
+    assert_eq!(ending(&peak, ";main;call_in_line;in_line", "_start"), 5000);
+}
+
+#[test]
+fn the_table_has_lines_shares_and_sizes() {
+    let folder = tempfile::tempdir().unwrap();
+    record(&folder, &USUAL, &["plain"]);
+    let text = stdout(&done(folder.path(), ["profile", "sites.syrec"]));
+    assert!(text.starts_with("sites: 103 KiB in use at the peak\n\n97.7 KiB (95.2%)\n    keep at sites.c:18\n    main at sites.c:"), "{text}");
+    let text = stdout(&done(
+        folder.path(),
+        ["profile", "sites.syrec", "--by", "size", "-n", "1"],
+    ));
+    let row: Vec<&str> = text.lines().nth(3).unwrap().split_whitespace().collect();
+    assert_eq!(
+        row,
+        ["1,000", "B", "100", "97.7", "KiB", "97.7", "KiB", "9.8", "KiB", "0"]
+    );
+}
+
+#[test]
+fn frame_pointers_are_followed_where_there_are_no_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let without = [
+        "-O2",
+        "-fno-asynchronous-unwind-tables",
+        "-fno-unwind-tables",
+    ];
+    let with_pointers = [&without[..], &["-fno-omit-frame-pointer"]].concat();
+    record(&folder, &with_pointers, &["plain"]);
+    let leaked = folded(&folder, &["--of", "leaked", "--objects"]);
+    assert_eq!(ending(&leaked, ";main;keep", "_start"), 10);
+}
+
+#[test]
+fn a_stack_that_cannot_be_unwound_is_marked_as_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let without = [
+        "-O2",
+        "-fno-asynchronous-unwind-tables",
+        "-fno-unwind-tables",
+    ];
+    record(&folder, &without, &["plain"]);
+    let leaked = folded(&folder, &["--of", "leaked", "--objects"]);
+    assert_eq!(ending(&leaked, ";keep", "[cut]"), 10);
+    let said = stderr(&done(folder.path(), ["profile", "sites.syrec"]));
+    assert!(said.contains("allocations are cut"), "{said}");
+}
+
+#[test]
+fn deep_stacks_keep_their_inner_frames() {
+    let folder = tempfile::tempdir().unwrap();
+    record(&folder, &USUAL, &["deep", "200"]);
+    let deep = folded(&folder, &["--objects"]);
+    assert_eq!(ending(&deep, ";go_down;go_down;keep", "_start"), 10);
+    record(&folder, &USUAL, &["deep", "2000"]);
+    let deeper = folded(&folder, &["--objects"]);
+    assert_eq!(
+        ending(&deeper, ";go_down;go_down;keep", "[cut];go_down;"),
+        10
+    );
+}
+
+#[test]
+fn small_stacks_signal_stacks_and_children_are_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    for (how, count, begin) in [("signal", 20, "[cut]"), ("thread", 50, "")] {
+        record(&folder, &USUAL, &[how]);
+        let stacks = folded(&folder, &["--objects"]);
+        assert_eq!(ending(&stacks, ";keep", begin), count, "{how}");
+    }
+    record(&folder, &USUAL, &["fork"]);
+    let stacks = folded(&folder, &["--objects"]);
+    assert_eq!(ending(&stacks, ";main;in_child;keep", "_start"), 70);
+}
+
+#[test]
+fn the_stacks_of_a_program_that_was_killed_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    record(&folder, &USUAL, &["killed"]);
+    let stacks = folded(&folder, &["--objects"]);
+    assert_eq!(ending(&stacks, ";main;keep", "_start"), 60);
+}
+
+fn library(folder: &Path, name: &str) -> PathBuf {
+    let source = folder.join(format!("{name}.c"));
+    let text = format!(
+        "#include <stdlib.h>\nvoid {name}(void **kept, int n) {{ while (n > 0) kept[--n] = malloc(8); }}\n"
+    );
+    std::fs::write(&source, text).unwrap();
+    let made = folder.join(format!("lib{name}.so"));
+    let status = Command::new("cc")
+        .args(["-O2", "-shared", "-fPIC", "-o"])
+        .args([&made, &source])
+        .status()
+        .unwrap();
+    assert!(status.success());
+    made
+}
+
+#[test]
+fn libraries_at_one_address_are_not_confused() {
+    let folder = tempfile::tempdir().unwrap();
+    let [one, other] = ["one", "other"].map(|name| library(folder.path(), name));
+    let words = ["libraries", one.to_str().unwrap(), other.to_str().unwrap()];
+    record(&folder, &USUAL, &words);
+    let stacks = folded(&folder, &["--of", "allocated", "--objects"]);
+    for name in [";one", ";other"] {
+        assert_eq!(ending(&stacks, name, "_start;"), 30, "{stacks:?}");
+    }
+    std::fs::copy(&other, &one).unwrap();
+    let said = stderr(&done(folder.path(), ["profile", "sites.syrec"]));
+    assert!(
+        said.contains("libone.so is not the file that the program used"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_difference_shows_what_grew() {
+    let folder = tempfile::tempdir().unwrap();
+    record(&folder, &USUAL, &["plain"]);
+    std::fs::rename(
+        folder.path().join("sites.syrec"),
+        folder.path().join("old.syrec"),
+    )
+    .unwrap();
+    record(&folder, &USUAL, &["deep", "0"]);
+    let changes = folded(&folder, &["--diff", "old.syrec", "--objects"]);
+    assert_eq!(ending(&changes, ";main;keep", "_start"), -100);
+    assert_eq!(ending(&changes, ";main;go_down;keep", "_start"), 10);
+    let svg = [
+        "profile",
+        "sites.syrec",
+        "--diff",
+        "old.syrec",
+        "-o",
+        "change.svg",
+    ];
+    done(folder.path(), svg);
+    assert!(std::fs::read_to_string(folder.path().join("change.svg"))
+        .unwrap()
+        .contains("go_down"));
+}
+
+#[test]
+fn a_program_is_profiled_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = program(&folder, "sites", &USUAL);
+    let output = done(
+        folder.path(),
+        [
+            "profile",
+            "--of",
+            "leaked",
+            "--",
+            binary.to_str().unwrap(),
+            "plain",
+        ],
+    );
+    let text = stdout(&output);
+    assert!(
+        text.starts_with("sites: 14.6 KiB not freed at exit\n"),
+        "{text}"
+    );
+    let left = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 1, "only the program");
+}
+
+/// The content of the fences of a page that open so.
+fn fences(page: &str, opening: &str) -> Vec<String> {
+    let mut parts = page.split("\n```");
+    let of_kind = |part: &str| {
+        part.strip_prefix(opening)?
+            .strip_prefix('\n')
+            .map(str::to_string)
+    };
+    parts.by_ref().filter_map(of_kind).collect()
+}
+
+#[test]
+fn the_commands_of_the_guide_do_what_it_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/profile.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    std::fs::write(
+        folder.path().join("service.c"),
+        &fences(&page, "c example")[0],
+    )
+    .unwrap();
+    let tool = Path::new(env!("CARGO_BIN_EXE_slabyard")).parent().unwrap();
+    let path = format!("{}:{}", tool.display(), std::env::var("PATH").unwrap());
+    let run = |command: &str| {
+        let output = Command::new("sh")
+            .args(["-ec", command])
+            .env("PATH", &path)
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{command}: {}", stderr(&output));
+        stdout(&output)
+    };
+    run("cc -O2 -g -o service service.c");
+    let commands = fences(&page, "sh");
+    assert!(commands.len() >= 10, "{commands:?}");
+    let said: Vec<String> = commands.iter().map(|command| run(command)).collect();
+    let shown =
+        "service: 490 KiB in use at the peak\n\n488 KiB (99.6%)\n    load_users at service.c:9\n";
+    assert!(said[1].starts_with(shown), "{}", said[1]);
+    for file in ["peak.svg", "heap.pb.gz", "peak.json", "peak.folded"] {
+        assert!(
+            folder.path().join(file).metadata().unwrap().len() > 100,
+            "{file}"
+        );
+    }
+}
+
+#[test]
+fn go_reads_the_format_of_pprof() {
+    if Command::new("go").arg("version").output().is_err() {
+        eprintln!("skipped: there is no go here");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    record(&folder, &USUAL, &["plain"]);
+    done(
+        folder.path(),
+        ["profile", "sites.syrec", "-o", "heap.pb.gz"],
+    );
+    let top = |measure: &str| {
+        let output = Command::new("go")
+            .args([
+                "tool",
+                "pprof",
+                "-top",
+                "-unit=count",
+                &format!("-sample_index={measure}"),
+            ])
+            .arg(folder.path().join("heap.pb.gz"))
+            .env("HOME", folder.path())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        let text = stdout(&output);
+        let row = |line: &str| {
+            let mut words = line.split_whitespace();
+            let flat = words.next()?.to_string();
+            Some((words.nth(4)?.to_string(), flat))
+        };
+        text.lines().filter_map(row).collect::<BTreeMap<_, _>>()
+    };
+    assert_eq!(top("leaked_objects")["keep"], "10");
+    assert_eq!(top("temporary_objects")["use_at_once"], "40");
+}
+
+#[test]
+fn bad_requests_are_said_and_leave_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    record(&folder, &USUAL, &["plain"]);
+    let bytes = std::fs::read(path.join("sites.syrec")).unwrap();
+    std::fs::write(path.join("cut.syrec"), &bytes[..bytes.len() / 2]).unwrap();
+    let cases: [(&[&str], &str); 6] = [
+        (&["profile", "none.syrec"], "cannot use none.syrec"),
+        (&["profile", "cut.syrec"], "--salvage uses the part"),
+        (
+            &["profile", "sites.syrec", "-o", "peak.png"],
+            "asks for no format",
+        ),
+        (
+            &["profile", "sites.syrec", "--by", "size", "-o", "peak.svg"],
+            "tables of one recording",
+        ),
+        (
+            &["profile", "sites.syrec", "--process", "1"],
+            "there is no process 1",
+        ),
+        (
+            &[
+                "profile",
+                "sites.syrec",
+                "--diff",
+                "sites.syrec",
+                "-o",
+                "peak.svg",
+            ],
+            "nothing to draw",
+        ),
+    ];
+    for (words, wanted) in cases {
+        let said = ends_with(path, words, 1);
+        assert!(said.contains(wanted), "{words:?}: {said}");
+    }
+    assert!(!path.join("peak.png").exists() && !path.join("peak.svg").exists());
+}
+
+#[test]
+fn a_recording_without_stacks_has_its_sizes() {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = program(&folder, "sites", &USUAL);
+    let words = [
+        "record",
+        "-o",
+        "bare.syrec",
+        "--",
+        binary.to_str().unwrap(),
+        "plain",
+    ];
+    done(folder.path(), words);
+    let said = ends_with(folder.path(), ["profile", "bare.syrec"], 1);
+    assert!(said.contains("slabyard record --stacks"), "{said}");
+    let sizes = stdout(&done(
+        folder.path(),
+        ["profile", "bare.syrec", "--by", "size"],
+    ));
+    assert!(sizes.contains("1,000 B            100"), "{sizes}");
+}
