@@ -47,7 +47,7 @@ bench: ## measure Slabyard and its peers in one interleaved run (ARGS=--quick, v
 	@scripts/install.sh $(if $(filter server,$(ARGS)),bench-server,bench)
 	@$(if $(filter programs littered,$(ARGS)),scripts/install.sh bench-programs || echo "programs that are missing are left out")
 	@$(if $(filter threads,$(ARGS)),scripts/install.sh bench-threads || echo "programs that are missing are left out")
-	@$(if $(filter truth programs service threads littered,$(ARGS)),cd rust && cargo build --locked --release -p slabyard-cli -p slabyard-bench --bins --examples)
+	@$(if $(filter truth programs service threads littered,$(ARGS)),cd rust && cargo build --locked --release -p slabyard-cli -p slabyard-bench --features slabyard-cli/peers --bins --examples)
 	@cd rust && cargo run --locked --release -p $(if $(filter seeds,$(ARGS)),slabyard-seeds,slabyard-bench) -- $(ARGS)
 
 compat: ## build and test what is for users of earlier systems: the headers of compat/, the crates of rust/earlier
