@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 export JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo quick test check-all test-programs test-platforms models coverage fuzz bench compat check format install uninstall site manual amalgamation release clean
+.PHONY: help build demo quick test check-all test-programs test-platforms models coverage fuzz bench compat check format install uninstall site manual amalgamation packages release clean
 
 help: ## show this list
 	@echo "Slabyard: make TARGET"
@@ -93,6 +93,11 @@ manual: ## build the man pages of the functions, the tool and the options in bui
 amalgamation: ## write the library as slabyard.c, slabyard.h and slabyard.hpp into build/amalgamation
 	@scripts/install.sh amalgamation
 	@scripts/amalgamate build/amalgamation
+
+packages: ## build the packages (wheel, Debian, archive, crates) into build/packages/out; ARGS="wheel debian": only these
+	@scripts/install.sh packages
+	@packaging/build $(ARGS)
+	@echo "install and try them: packaging/test; docs/install.md says how to use each"
 
 release: ## write the archives of the last commit and their checksums into out/release
 	@scripts/install.sh site

@@ -206,6 +206,8 @@ everything() {
     check "cargo: nexus-slab without std" in_rust cargo check --locked --release \
         -p slabyard-nexus-slab-2 --no-default-features --features alloc,rc
     documents all
+    check "packages" packaging/build
+    check "packages, used and built again" packaging/test --again
 }
 
 case $size in
