@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 export JOBS
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo quick test check-all test-programs test-platforms models coverage fuzz bench compat check format install uninstall site manual amalgamation release clean
+.PHONY: help build demo quick test check-all test-programs test-platforms models coverage fuzz bench compat check format install uninstall site manual amalgamation packages release clean
 
 help: ## show this list
 	@echo "Slabyard: make TARGET"
@@ -47,7 +47,7 @@ bench: ## measure Slabyard and its peers in one interleaved run (ARGS=--quick, v
 	@scripts/install.sh $(if $(filter server,$(ARGS)),bench-server,bench)
 	@$(if $(filter programs littered,$(ARGS)),scripts/install.sh bench-programs || echo "programs that are missing are left out")
 	@$(if $(filter threads,$(ARGS)),scripts/install.sh bench-threads || echo "programs that are missing are left out")
-	@$(if $(filter truth programs service threads littered,$(ARGS)),cd rust && cargo build --locked --release -p slabyard-cli -p slabyard-bench --bins --examples)
+	@$(if $(filter truth programs service threads littered,$(ARGS)),cd rust && cargo build --locked --release -p slabyard-cli -p slabyard-bench --features slabyard-cli/peers --bins --examples)
 	@cd rust && cargo run --locked --release -p $(if $(filter seeds,$(ARGS)),slabyard-seeds,slabyard-bench) -- $(ARGS)
 
 compat: ## build and test what is for users of earlier systems: the headers of compat/, the crates of rust/earlier
@@ -93,6 +93,11 @@ manual: ## build the man pages of the functions, the tool and the options in bui
 amalgamation: ## write the library as slabyard.c, slabyard.h and slabyard.hpp into build/amalgamation
 	@scripts/install.sh amalgamation
 	@scripts/amalgamate build/amalgamation
+
+packages: ## build the packages (wheel, Debian, archive, crates) into build/packages/out; ARGS="wheel debian": only these
+	@scripts/install.sh packages
+	@packaging/build $(ARGS)
+	@echo "install and try them: packaging/test; docs/install.md says how to use each"
 
 release: ## write the archives of the last commit and their checksums into out/release
 	@scripts/install.sh site

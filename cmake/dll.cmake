@@ -11,7 +11,7 @@ slabyard_public(slabyard)
 # The drop-in malloc: two objects, to link into a program with the static library. One replaces the
 # functions of C, the other the operators of C++ (docs/platforms.md).
 option(SLABYARD_DROP_IN "Build the objects of the drop-in malloc for Windows"
-    ${PROJECT_IS_TOP_LEVEL})
+    ${SLABYARD_ALONE})
 if(SLABYARD_DROP_IN)
     enable_language(CXX)
     foreach(part malloc.c operators.cpp)
@@ -28,5 +28,7 @@ if(SLABYARD_DROP_IN)
         list(APPEND drop_in ${object})
     endforeach()
     add_custom_target(slabyard_drop_in ALL DEPENDS ${drop_in})
-    install(FILES ${drop_in} DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    if(SLABYARD_INSTALL)
+        install(FILES ${drop_in} DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    endif()
 endif()

@@ -61,8 +61,10 @@ endif()
 
 # The drop-in malloc contains an unwinder, so that C programs need not load libgcc_s
 # (shim/shared/unwinder.c).
-set(SLABYARD_UNWIND_FLAGS -static-libgcc -Wl,--wrap=_Unwind_Resume)
-check_linker_flag(C "${SLABYARD_UNWIND_FLAGS}" SLABYARD_CAN_UNWIND)
+if(SLABYARD_MALLOC)
+    set(SLABYARD_UNWIND_FLAGS -static-libgcc -Wl,--wrap=_Unwind_Resume)
+    check_linker_flag(C "${SLABYARD_UNWIND_FLAGS}" SLABYARD_CAN_UNWIND)
+endif()
 
 # The first call of a function of another library would run the loader: 3 KiB of stack with AVX-512,
 # in a thread or a handler that may have 16 KiB or less. So the addresses are found at the start: in

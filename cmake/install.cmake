@@ -47,6 +47,8 @@ write_basic_package_version_file(slabyard-config-version.cmake COMPATIBILITY Sam
 
 install(TARGETS ${SLABYARD_LIBRARIES} EXPORT slabyard-targets)
 install(EXPORT slabyard-targets NAMESPACE slabyard:: DESTINATION ${SLABYARD_CMAKE_DIR})
+# For projects that use a build that is not installed: -Dslabyard_DIR=BUILD_FOLDER.
+export(EXPORT slabyard-targets NAMESPACE slabyard::)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/slabyard-config.cmake
     ${CMAKE_CURRENT_BINARY_DIR}/slabyard-config-version.cmake DESTINATION ${SLABYARD_CMAKE_DIR})
 install(DIRECTORY include/slabyard DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}

@@ -16,8 +16,8 @@ done
 lint() { # lint CARGO_OPTIONS...
     cargo clippy --locked --quiet --release --all-targets "$@" -- -D warnings
 }
-lint --workspace --exclude slabyard-bench --exclude slabyard-seeds "${unbuilt[@]}"
+lint --workspace --exclude slabyard-bench --exclude slabyard-seeds --features slabyard-cli/peers "${unbuilt[@]}"
 [ "${1:-}" = --all ] || exit 0
 lint -p slabyard-bench --no-default-features --features peers "${unbuilt[@]}"
 lint -p slabyard-bench --no-default-features -p slabyard-seeds
-lint -p slabyard -p slabyard-nexus-slab-2 --all-features
+lint -p slabyard -p slabyard-nexus-slab-2 --features slabyard/full,slabyard-nexus-slab-2/checked,slabyard-nexus-slab-2/rc

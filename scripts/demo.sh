@@ -20,12 +20,11 @@ say() { printf '\n== %s (%d s)\n' "$1" $((SECONDS - began)); }
 
 # jemalloc and TCMalloc take minutes to compile.
 build() {
-    local with=(--no-default-features
-        --features mimalloc,snmalloc,rpmalloc)
-    if [ "${PEERS:-}" = all ]; then with=(); fi
+    local peers=mimalloc,snmalloc,rpmalloc
+    if [ "${PEERS:-}" = all ]; then peers=peers; fi
     say "compiling the tool"
     cargo build --quiet --locked --manifest-path rust/Cargo.toml --release --package slabyard-cli \
-        --bins --examples "${with[@]}"
+        --bins --examples --features "$peers"
 }
 
 # Each file has one record a line, with fields separated by tabs. Paths with tabs or quotes are left

@@ -3,7 +3,7 @@
 # without apt-get, it lists the missing tools and fails. If nothing is missing, it does nothing and
 # does not use the network. The tools of the documentation site are Python packages, which are
 # installed in the virtual environment build/site-venv.
-# Usage: scripts/install.sh build|quick|test|check-all|demo|bench|bench-server|bench-programs|bench-threads|look|amalgamation|site
+# Usage: scripts/install.sh build|quick|test|check-all|demo|bench|bench-server|bench-programs|bench-threads|look|amalgamation|site|packages
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -113,6 +113,17 @@ virtual environments of Python | python3 -c "import ensurepip, venv" | python3-v
 mandoc | have mandoc | mandoc
 END
 }
+needs_of_packages() {
+    cat <<END
+debhelper | have dh | debhelper
+dpkg-buildpackage | have dpkg-buildpackage | dpkg-dev
+lintian | have lintian | lintian
+rpm | have rpmbuild && have rpm2cpio | rpm
+cpio | have cpio | cpio
+rpmlint | have rpmlint | rpmlint
+Meson | have meson | meson
+END
+}
 needs_of_bench() {
     cat <<END
 Boost's headers | has_boost | libboost-dev
@@ -130,7 +141,7 @@ needs() {
     build) ;;
     quick) needs_of_quick ;;
     test) needs_of_rust && needs_of_site && needs_of_test ;;
-    check-all) needs_of_rust && needs_of_site && needs_of_test && needs_of_check_all ;;
+    check-all) needs_of_rust && needs_of_site && needs_of_test && needs_of_check_all && needs_of_packages ;;
     demo) needs_of_rust && needs_of_demo ;;
     bench) needs_of_rust && needs_of_bench ;;
     bench-server) needs_of_rust && needs_of_bench && needs_of_bench_server ;;
@@ -139,7 +150,8 @@ needs() {
     look) needs_of_build && needs_of_look ;;
     amalgamation) needs_of_python ;;
     site) needs_of_site ;;
-    *) echo "install.sh: build, quick, test, check-all, demo, bench, bench-server, bench-programs, bench-threads, look, amalgamation or site, not '$purpose'" >&2 && exit 2 ;;
+    packages) needs_of_rust && needs_of_site && needs_of_packages ;;
+    *) echo "install.sh: build, quick, test, check-all, demo, bench, bench-server, bench-programs, bench-threads, look, amalgamation, site or packages, not '$purpose'" >&2 && exit 2 ;;
     esac
 }
 
@@ -217,6 +229,23 @@ toolchains() {
     fi
 }
 
+# The tools of packaging/build and packaging/test. A wheel needs maturin; without Conan its recipe is
+# not tested.
+tools_of_packages() {
+    local tools=build/packages/venv log=build/packages/venv.log
+    cmp -s packaging/requirements.txt "$tools/installed.txt" && return
+    echo "installing: maturin, Conan"
+    mkdir -p build/packages
+    if python3 -m venv --clear "$tools" >"$log" 2>&1 &&
+        "$tools/bin/pip" install --quiet --disable-pip-version-check -r packaging/requirements.txt >>"$log" 2>&1; then
+        cp packaging/requirements.txt "$tools/installed.txt"
+        return
+    fi
+    rm -rf "$tools"
+    tail -n 3 "$log" >&2
+    echo "pip could not install packaging/requirements.txt, so the wheel cannot be built" >&2
+}
+
 # Installs the packages of docs/requirements.txt, unless the same list is installed already. If that
 # fails, for example without a network, tests still run; scripts/test.sh then leaves out the site.
 finish() {
@@ -225,7 +254,10 @@ finish() {
     test | check-all) scripts/zig.sh || echo "pip could not install ziglang: no tests for Windows" >&2 ;;
     esac
     case $purpose in
-    test | check-all | site) ;;
+    packages | check-all) tools_of_packages ;;
+    esac
+    case $purpose in
+    test | check-all | site | packages) ;;
     *) exit 0 ;;
     esac
     local tools=build/site-venv log=build/site-venv.log
@@ -240,7 +272,7 @@ finish() {
     rm -rf "$tools"
     tail -n 3 "$log" >&2
     echo "pip could not install docs/requirements.txt, so the documentation site cannot be built" >&2
-    [ "$purpose" != site ]
+    [ "$purpose" != site ] && [ "$purpose" != packages ]
     exit
 }
 

@@ -22,5 +22,5 @@ if [ "${1:-}" = quick ]; then
         tests+=(--test "$test")
     done
 fi
-cargo +nightly miri test --locked -p slabyard --all-features "${tests[@]}" -- "$@"
+cargo +nightly miri test --locked -p slabyard --features full "${tests[@]}" -- "$@"
 cargo +nightly miri test --locked -p slabyard-nexus-slab-2 --all-features --tests -- "$@"

@@ -97,6 +97,9 @@ preset() {
 
 in_rust() { (cd rust && "$@"); }
 
+# All features of the crates for users that stable Rust compiles.
+full=slabyard/full,slabyard-nexus-slab/checked,slabyard-nexus-slab-2/checked,slabyard-nexus-slab-2/rc
+
 forms() {
     check "shell scripts" scripts/check-scripts
     check "failures are shown" tests/scripts/show-failure.sh
@@ -118,7 +121,7 @@ documents() { # documents quick|all: with fewer or all of the tests of Rust
     if [ "$1" = quick ]; then quick=--quick; else all=--all; fi
     check "cargo: documents" in_rust env RUSTDOCFLAGS="-D warnings" \
         cargo doc --locked --release --no-deps -p slabyard-sys -p slabyard -p slabyard-nexus-slab \
-        -p slabyard-nexus-slab-2 --all-features
+        -p slabyard-nexus-slab-2 --features "$full"
     check "cargo: a user's project" tests/install/rust.sh $quick
     check "clippy" scripts/clippy.sh $all
     check "the document test itself" tests/docs/self-test.sh build/release
@@ -190,10 +193,10 @@ everything() {
     # default features, too. --skip: the test that some code does not compile runs once, with all
     # features.
     stage "cargo: test" in_rust cargo test --locked --release --workspace \
-        --features slabyard-nexus-slab-2/rc -- --skip holes_are_closed
+        --features slabyard-cli/peers,slabyard-nexus-slab-2/rc -- --skip holes_are_closed
     stage "cargo: test, all features" in_rust cargo test --locked --release -p slabyard \
-        -p slabyard-nexus-slab -p slabyard-nexus-slab-2 --all-features
-    stage "the tool: release build" in_rust cargo build --locked --release -p slabyard-cli
+        -p slabyard-nexus-slab -p slabyard-nexus-slab-2 --features "$full"
+    stage "the tool: release build" in_rust cargo build --locked --release -p slabyard-cli --features peers
     check "accounts of real servers" tests/look/run.sh
     check "other processors, emulated" scripts/test-platforms aarch64 s390x i386
     check "cargo: other targets" scripts/check-rust-targets
@@ -203,6 +206,12 @@ everything() {
     check "cargo: nexus-slab without std" in_rust cargo check --locked --release \
         -p slabyard-nexus-slab-2 --no-default-features --features alloc,rc
     documents all
+    if [ -x build/packages/venv/bin/maturin ]; then
+        check "packages" packaging/build
+        check "packages, used and built again" packaging/test --again
+    else
+        echo "     packages: left out, because pip could not install maturin"
+    fi
 }
 
 case $size in

@@ -1,4 +1,4 @@
-//! Hands the versions of the peers' crates, as Cargo.lock pins them, to the crate.
+//! Hands the versions of the peers' crates, which Cargo.toml pins, to the crate.
 
 use std::{env, fs, path::PathBuf};
 
@@ -12,20 +12,22 @@ const CRATES: [&str; 5] = [
 
 fn main() {
     let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
-    let lock = manifest.join("../Cargo.lock");
-    println!("cargo:rerun-if-changed={}", lock.display());
+    let manifest = manifest.join("Cargo.toml");
+    println!("cargo:rerun-if-changed={}", manifest.display());
     println!("cargo:rerun-if-changed=build.rs");
-    let text = fs::read_to_string(&lock).unwrap_or_default();
+    let text = fs::read_to_string(&manifest).expect("the crate has a manifest");
     for name in CRATES {
-        let version = locked_version(&text, name).unwrap_or("unknown");
+        let version = pinned_version(&text, name).expect("Cargo.toml pins each peer");
         let variable = name.to_uppercase().replace('-', "_");
         println!("cargo:rustc-env=PEER_{variable}={version}");
     }
 }
 
-/// The version that follows `name = "..."` in a lock file.
-fn locked_version<'a>(lock: &'a str, name: &str) -> Option<&'a str> {
-    let entry = format!("name = \"{name}\"\nversion = \"");
-    let start = lock.find(&entry)? + entry.len();
-    lock[start..].split('"').next()
+/// The version of a dependency `name = { version = "=..." }`. A published crate has a table
+/// `[dependencies.name]` with this version.
+fn pinned_version<'a>(manifest: &'a str, name: &str) -> Option<&'a str> {
+    let forms = [format!("\n{name} = {{"), format!("[dependencies.{name}]")];
+    let start = forms.iter().find_map(|form| manifest.find(form))?;
+    let (_, version) = manifest[start..].split_once("version = \"=")?;
+    version.split('"').next()
 }

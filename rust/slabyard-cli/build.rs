@@ -1,22 +1,27 @@
 //! Builds the two shared objects that the tool carries: the recorder for `record`, and the drop-in
 //! malloc for `run`. It also tells the tests where the library is, for programs that use it.
+//!
+//! The crate has their sources: `recorder`, `shim` and the files in `link` are links in the repository.
 
 use std::path::{Path, PathBuf};
 use std::{env, process::Command};
 
 fn main() {
-    let repository = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
-    let repository = repository.join("../..");
+    let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
     let output = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
     println!("cargo:rerun-if-changed=build.rs");
 
     for what in ["INCLUDE", "LIBRARY"] {
-        let place = env::var(format!("DEP_SLABYARD_{what}")).expect("set by slabyard-sys");
-        println!("cargo:rustc-env=SLABYARD_{what}={place}");
+        println!("cargo:rustc-env=SLABYARD_{what}={}", of_library(what));
     }
 
-    build_recorder(&repository, &output.join("recorder.so"));
-    build_malloc(&repository, &output.join("malloc.so"));
+    build_recorder(&here, &output.join("recorder.so"));
+    build_malloc(&here, &output.join("malloc.so"));
+}
+
+/// Where slabyard-sys has the library, its headers or its sources.
+fn of_library(what: &str) -> String {
+    env::var(format!("DEP_SLABYARD_{what}")).expect("set by slabyard-sys")
 }
 
 /// The C compiler, with the arguments for a shared object.
@@ -73,8 +78,8 @@ fn flags_for_small_programs(order: &Path, unwinder: &Path, output: &Path) -> Vec
     flags
 }
 
-fn build_recorder(repository: &Path, output: &Path) {
-    let folder = repository.join("recorder");
+fn build_recorder(here: &Path, output: &Path) {
+    let folder = here.join("recorder");
     println!("cargo:rerun-if-changed={}", folder.display());
     let mut command = compiler();
     // The walk of a stack begins at the frame of the function that the program has called.
@@ -86,29 +91,19 @@ fn build_recorder(repository: &Path, output: &Path) {
 }
 
 /// Links the library that slabyard-sys has compiled as CMakeLists.txt links libslabyard-malloc.so.
-fn build_malloc(repository: &Path, output: &Path) {
-    let library = env::var("DEP_SLABYARD_LIBRARY").expect("set by slabyard-sys");
-    let [shim, maps] = ["shim", "cmake"].map(|folder| repository.join(folder));
+fn build_malloc(here: &Path, output: &Path) {
+    let [library, include, core] = ["LIBRARY", "INCLUDE", "CORE"].map(of_library);
+    let [shim, link] = ["shim", "link"].map(|folder| here.join(folder));
     let [shown, operators, order] =
-        ["malloc.map", "operators.list", "first.ld"].map(|name| maps.join(name));
-    let cmake = repository.join("CMakeLists.txt");
-    for input in [
-        &shim,
-        &shown,
-        &operators,
-        &order,
-        &cmake,
-        &PathBuf::from(&library),
-    ] {
+        ["malloc.map", "operators.list", "first.ld"].map(|name| link.join(name));
+    for input in [&shim, &link, &PathBuf::from(&library)] {
         println!("cargo:rerun-if-changed={}", input.display());
     }
     let mut command = compiler();
     command
         .args(["-fexceptions", "-o"])
         .arg(output)
-        .args(
-            ["", "src", "include"].map(|folder| format!("-I{}", repository.join(folder).display())),
-        )
+        .args([&here.display().to_string(), &core, &include].map(|folder| format!("-I{folder}")))
         .arg(format!(
             "-DSLABYARD_VERSION=\"{}\"",
             env!("CARGO_PKG_VERSION")
@@ -124,7 +119,10 @@ fn build_malloc(repository: &Path, output: &Path) {
         // Profilers need the function names; line numbers would make the tool a sixth larger.
         .args(["-Wl,-z,nodelete", "-Wl,--strip-debug"])
         // A program that is linked with an installed library must not get a second copy of it.
-        .arg(format!("-Wl,-soname,libslabyard-malloc.so.{}", abi(&cmake)))
+        .arg(format!(
+            "-Wl,-soname,libslabyard-malloc.so.{}",
+            abi(&include)
+        ))
         .arg(format!("-Wl,--version-script={}", shown.display()))
         .arg(format!("-Wl,--dynamic-list={}", operators.display()));
     must_build(command.args(["-lpthread", "-ldl"]), "the drop-in malloc");
@@ -140,12 +138,11 @@ fn c_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// `set(SLABYARD_ABI 1)`: `1`
-fn abi(cmake: &Path) -> String {
-    let text = std::fs::read_to_string(cmake).expect("CMakeLists.txt can be read");
-    let value = text
-        .lines()
-        .find_map(|line| line.strip_prefix("set(SLABYARD_ABI "));
-    let value = value.and_then(|value| value.strip_suffix(')'));
-    value.expect("CMakeLists.txt sets SLABYARD_ABI").to_string()
+/// `#define SY_ABI 1`: `1`
+fn abi(include: &str) -> String {
+    let header = Path::new(include).join("slabyard/base.h");
+    let text = std::fs::read_to_string(header).expect("the header can be read");
+    let mut lines = text.lines();
+    let value = lines.find_map(|line| line.strip_prefix("#define SY_ABI "));
+    value.expect("base.h defines SY_ABI").trim().to_string()
 }

@@ -1,6 +1,6 @@
 //! Compiles the C core: everything under `src/` except the fake operating system of the tests. It
-//! tells dependent crates where the headers and the library are (`DEP_SLABYARD_INCLUDE`,
-//! `DEP_SLABYARD_LIBRARY`).
+//! tells dependent crates where the headers, the sources and the library are (`DEP_SLABYARD_INCLUDE`,
+//! `DEP_SLABYARD_CORE`, `DEP_SLABYARD_LIBRARY`).
 
 use std::path::{Path, PathBuf};
 
@@ -125,6 +125,7 @@ fn main() {
 
     let output = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo"));
     println!("cargo::metadata=include={}", include.display());
+    println!("cargo::metadata=core={}", core.display());
     println!(
         "cargo::metadata=library={}",
         output.join("libslabyard.a").display()

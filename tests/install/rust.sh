@@ -4,7 +4,7 @@
 # `cargo add --path`, and with the packages that `cargo publish` would upload. A program loads
 # plug-ins that use the crate, and closes them while threads use them. The script also checks that
 # the cargo commands in the Makefile and in scripts/*.sh use the versions in rust/Cargo.lock
-# (--locked), and that the crate compiles with the oldest Rust that its manifest names, if rustup
+# (--locked), and that the crates compile with the oldest Rust that their manifests name, if rustup
 # has that one.
 # Usage: tests/install/rust.sh [--quick]
 #   --quick   leaves out the packages and the oldest Rust
@@ -71,6 +71,17 @@ EOF
     echo "ok rust-plugins"
 }
 
+# The feature `nightly`. RUSTC_BOOTSTRAP lets stable Rust compile what is not stable yet.
+standard_containers() {
+    quietly "cargo new" cargo new --vcs none --name containers "$work/containers"
+    cd "$work/containers"
+    quietly "cargo add" cargo add --path "$root/rust/slabyard" --features nightly
+    cp "$root/rust/Cargo.lock" .
+    cp "$root/tests/install/allocator.rs" src/main.rs
+    RUSTC_BOOTSTRAP=1 quietly "standard containers" cargo run --quiet
+    echo "ok rust-standard-containers"
+}
+
 every_command_is_locked() {
     local loose
     loose=$(grep -nE 'cargo .*(-p|--package|--workspace) ?' Makefile scripts/*.sh |
@@ -79,28 +90,46 @@ every_command_is_locked() {
     echo "ok rust-locked"
 }
 
-# Does nothing unless rustup has that Rust.
+# compiles_on_the_oldest_rust CRATE FEATURES: does nothing unless rustup has the Rust that the crate's
+# manifest names.
 compiles_on_the_oldest_rust() {
     local oldest
-    oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$root/rust/slabyard/Cargo.toml")
+    oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$root/rust/$1/Cargo.toml")
     cargo "+$oldest" --version >/dev/null 2>&1 || return 0
-    quietly "Rust $oldest" cargo "+$oldest" check --locked --manifest-path "$root/rust/Cargo.toml" \
-        -p slabyard --all-features
-    echo "ok rust-$oldest"
+    quietly "$1 with Rust $oldest" cargo "+$oldest" check --locked \
+        --manifest-path "$root/rust/Cargo.toml" -p "$1" --features "$2"
+    echo "ok $1 with Rust $oldest"
+}
+
+# What `cargo publish` would upload has a licence and a README, no links, and compiles by itself, each
+# crate with the packages of the others. The peers are left out: they take minutes.
+packages() {
+    local crates=(-p slabyard-sys -p slabyard-certainty -p slabyard-peers -p slabyard -p slabyard-cli)
+    local crate name
+    cd "$root/rust"
+    quietly "cargo package" cargo package --locked --allow-dirty --no-default-features "${crates[@]}"
+    mkdir "$work/unpacked"
+    for crate in "$work"/target/package/*.crate; do
+        tar -xzf "$crate" -C "$work/unpacked"
+        name=$(basename "$crate" .crate)
+        for file in LICENSE Cargo.toml "$(sed -n 's/^readme = "\(.*\)"/\1/p' "$work/unpacked/$name/Cargo.toml")"; do
+            [ -s "$work/unpacked/$name/$file" ] || quietly "$name has no $file" false
+        done
+    done
+    [ "$(find "$work/unpacked" -mindepth 1 -maxdepth 1 | wc -l)" = 5 ] || quietly "not 5 packages" false
+    [ -z "$(find "$work/unpacked" -type l)" ] || quietly "a package has links" false
+    echo "ok rust-packages"
 }
 
 every_command_is_locked
 stranger by-path "$root/rust/slabyard" ""
 plugins
+standard_containers
 [ "${1:-}" != --quick ] || exit 0
-compiles_on_the_oldest_rust
+compiles_on_the_oldest_rust slabyard full
+compiles_on_the_oldest_rust slabyard-cli fuzz
 
-cd "$root/rust"
-quietly "cargo package" cargo package --locked --allow-dirty --no-verify -p slabyard-sys -p slabyard
-mkdir "$work/unpacked"
-for crate in "$work"/target/package/*.crate; do
-    tar -xzf "$crate" -C "$work/unpacked"
-done
+packages
 stranger as-published "$(echo "$work"/unpacked/slabyard-[0-9]*)" "
 [patch.crates-io]
 slabyard-sys = { path = \"$(echo "$work"/unpacked/slabyard-sys-[0-9]*)\" }"

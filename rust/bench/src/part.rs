@@ -106,7 +106,7 @@ pub fn tool(given: Option<&Path>, folder: &Path) -> Result<PathBuf, String> {
     let tool = given.map_or_else(|| folder.join("slabyard"), Path::to_owned);
     if !tool.exists() {
         return Err(format!(
-            "there is no {}: cargo build --release -p slabyard-cli makes it",
+            "there is no {}: cargo build --release -p slabyard-cli --features peers makes it",
             tool.display()
         ));
     }

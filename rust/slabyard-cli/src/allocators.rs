@@ -58,6 +58,21 @@ static WITH_CACHES: Allocator = Allocator {
     ..SLABYARD_HEAP
 };
 
+/// The allocators that a tool built with the feature `peers` has.
+const PEER_NAMES: [&str; 5] = ["mimalloc", "snmalloc", "jemalloc", "tcmalloc", "rpmalloc"];
+
+/// Says how to get the peers that this tool was built without. `None` if it has all.
+pub fn how_to_get_peers() -> Option<String> {
+    let absent = PEER_NAMES.into_iter().filter(|name| find(name).is_none());
+    let absent: Vec<_> = absent.collect();
+    (!absent.is_empty()).then(|| {
+        format!(
+            "this tool was built without {}; built with --features peers, it replays on them too",
+            absent.join(", ")
+        )
+    })
+}
+
 /// Finds an allocator by its name, which may be [`NOTHING`].
 pub fn find(name: &str) -> Option<&'static Allocator> {
     if name == NOTHING {

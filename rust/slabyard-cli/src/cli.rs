@@ -333,17 +333,14 @@ struct WorkerArgs {
 }
 
 fn allocator_named(name: &str) -> Result<&'static Allocator, String> {
-    let known = || {
-        allocators::all()
-            .iter()
-            .map(|a| a.name)
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    let found = allocators::all()
-        .into_iter()
-        .find(|allocator| allocator.name == name);
-    found.ok_or_else(|| format!("there are {}", known()))
+    let all = allocators::all();
+    let found = all.iter().find(|allocator| allocator.name == name);
+    found.copied().ok_or_else(|| {
+        let names: Vec<_> = all.iter().map(|allocator| allocator.name).collect();
+        let there = format!("there are {}", names.join(", "));
+        let more = allocators::how_to_get_peers();
+        more.map_or(there.clone(), |more| format!("{there}; {more}"))
+    })
 }
 
 /// Parses `NAME` or `NAME=PATH`.
@@ -698,6 +695,9 @@ fn replayed(
     let one = |one: &contenders::Wanted| match one {
         contenders::Wanted::Named(name) => {
             let found = allocator_named(name);
+            if found.is_err() && and_run && contenders::is_known(name) {
+                return None; // the system may have a library of it
+            }
             Some(found.map_err(|there| format!("there is no allocator {name}; {there}")))
         }
         contenders::Wanted::At(..) if and_run => None,
@@ -754,6 +754,9 @@ fn compare(args: &CompareArgs) -> Result<u8> {
     write_whole(&page, html::render(&report))?;
     write_json(&report.figures(), args.measure.json.as_deref())?;
     ui::print(&format!("\nThe page: {}\n", page.display()))?;
+    if let Some(how) = allocators::how_to_get_peers().filter(|_| wanted.is_empty()) {
+        ui::warn(&how);
+    }
     let of_runs = report.runs.as_ref().map_or(0, verdict_of_runs);
     Ok(verdict(&report).max(of_runs))
 }

@@ -452,6 +452,25 @@ fn a_recording_is_not_overwritten_unasked() {
     );
 }
 
+/// A tool without peers says how to get them, and refuses those that are not there with the same words.
+#[test]
+fn a_tool_without_peers_says_how_to_get_them() {
+    let (folder, _) = record_threads();
+    let how = "built with --features peers, it replays on them too";
+    let without = !cfg!(feature = "peers");
+    for (more, is_told) in [("", without), (" -a glibc", false)] {
+        let words = format!("compare t.syrec -r 1 --force --page p.html{more}");
+        let output = done(folder.path(), words.split(' '));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(said.contains(how), is_told, "{said}");
+    }
+    if without {
+        let words = "replay t.syrec -a mimalloc".split(' ');
+        let said = ends_with(folder.path(), words, 2);
+        assert!(said.contains(how), "{said}");
+    }
+}
+
 #[test]
 fn compare_overwrites_nothing_unasked() {
     let folder = tempfile::tempdir().unwrap();

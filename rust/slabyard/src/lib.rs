@@ -75,6 +75,8 @@
 //! |---|---|
 //! | `std` (default) | per-thread pools, [`RecycleCache`], [`SparseSecondaryMap`] |
 //! | `allocator-api2` | [`Slabyard`] and `BlockCache` as allocators for the containers of `hashbrown` and other crates |
+//! | `nightly` | the same for the containers of the standard library, whose `Allocator` trait needs nightly Rust |
+//! | `full` | all features but `nightly` |
 //! | `serde` | keys, maps and statistics |
 //! | `log` | reports are written as records of the `log` crate |
 //! | `dlopen` | for a plug-in (`cdylib`): takes no static thread-local storage, of which a process has room for one plug-in; the fast paths of caches and maps are calls |
@@ -101,6 +103,7 @@
 //! a graph.
 
 #![no_std]
+#![cfg_attr(feature = "nightly", feature(allocator_api))]
 #![warn(missing_docs)]
 #![deny(unsafe_op_in_unsafe_fn)]
 

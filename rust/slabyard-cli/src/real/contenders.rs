@@ -37,6 +37,11 @@ const KNOWN: [(&str, &[&str]); 5] = [
     ("rpmalloc", &["libpreload_rpmalloc.so"]),
 ];
 
+/// Whether an allocator's library is looked for under this name.
+pub fn is_known(name: &str) -> bool {
+    KNOWN.iter().any(|(known, _)| *known == name)
+}
+
 /// An allocator with its name and its library; glibc has none.
 pub struct Contender {
     pub name: String,
@@ -140,10 +145,8 @@ impl Wanted {
 
     /// Whether this is the name of an allocator that the tool only replays.
     pub fn is_only_replayed(&self) -> bool {
-        let known = [GLIBC, SLABYARD];
-        let is_known =
-            |name: &str| known.contains(&name) || KNOWN.iter().any(|(known, _)| *known == name);
-        self.name_alone().is_some_and(|name| !is_known(name))
+        let is_run = |name: &str| [GLIBC, SLABYARD].contains(&name) || is_known(name);
+        self.name_alone().is_some_and(|name| !is_run(name))
     }
 
     /// Refuses unknown names without a path, and a name that is given to two libraries.
