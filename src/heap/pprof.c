@@ -301,9 +301,8 @@ static void write_profile(notes *to) {
 }
 
 int sy_profile_write(int fd) {
-    sy_profile_site site;
     if (sy_start() != 0) return -1;
-    if (!sy_profile_mean() && !sy_profile_get_site(0, &site)) {
+    if (!sy_profile_period()) {
         errno = ENOENT;
         return -1;
     }
