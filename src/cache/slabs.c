@@ -208,7 +208,7 @@ sy_slab *sy_cache_unlink_empty(sy_cache *cache, sy_bins *bins, size_t keep) {
 
 sy_slab *sy_cache_unlink_any_empty(sy_cache *cache, size_t keep) {
     sy_slab *slab = sy_cache_unlink_empty(cache, &cache->bins, keep);
-    sy_bins *apart = atomic_load_explicit(&cache->apart, memory_order_relaxed);
+    sy_bins *apart = atomic_load_explicit(&cache->apart, memory_order_acquire);
     return slab || !apart ? slab : sy_cache_unlink_empty(cache, apart, 0);
 }
 

@@ -249,7 +249,7 @@ uint64_t sy_profile_mean(void) {
 }
 
 int sy_profile_begin(uint64_t mean) {
-    table *in = need_table();
+    table *in = sy_start() == 0 ? need_table() : NULL;
     if (!in) {
         errno = ENOMEM;
         return -1;

@@ -221,9 +221,10 @@ void *(sy_malloc)(size_t size) { return alloc(size); }
 
 /* The same, for callers whose allocations are counted (sampled.h). */
 
-/* A span, or NULL, has just been allocated or resized. */
+/* An object beyond the classes, or NULL, has just been allocated or resized. It is no span if large
+ * objects are checked. */
 static void *note_span(void *object, size_t size) {
-    if (object && SY_UNLIKELY(sy_profile_mean())) sy_sampled_span(object, size);
+    if (SY_UNLIKELY(sy_profile_mean()) && object && span_of(object)) sy_sampled_span(object, size);
     return object;
 }
 

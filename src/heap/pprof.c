@@ -38,7 +38,7 @@ int sy_profile_start(size_t mean) {
         errno = ENOTSUP;
         return -1;
     }
-    return sy_start() == 0 ? sy_profile_begin(mean) : -1;
+    return sy_profile_begin(mean);
 }
 
 int sy_profile_stop(void) {
@@ -301,8 +301,8 @@ static void write_profile(notes *to) {
 }
 
 int sy_profile_write(int fd) {
-    sy_profile_site site;
-    if (!sy_profile_mean() && !sy_profile_get_site(0, &site)) {
+    if (sy_start() != 0) return -1;
+    if (!sy_profile_period()) {
         errno = ENOENT;
         return -1;
     }
