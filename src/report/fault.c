@@ -25,10 +25,10 @@
 
 enum { DUMP_MAX = 64 }; /* damaged bytes that are shown */
 
-/* The words for a kind of fault. `what`: what happened; `where`: what stands behind it, or NULL. With
- * it, "read" or "write" replaces `what` if a guard page tells which it was. `next`: what to do next; `next_of_known`:
- * the same, if the object's allocation or free is known already; `next_of_guarded`: if all objects
- * are guarded already. */
+/* The words for a kind of fault. `what`: what happened; `where`: what stands behind it, or NULL.
+ * With it, "read" or "write" replaces `what` if a guard page tells which it was. `next`: what to do
+ * next; `next_of_known`: the same, if the object's allocation or free is known already;
+ * `next_of_guarded`: if all objects are guarded already. */
 typedef struct words {
     const char *what, *where, *next, *next_of_known, *next_of_guarded;
 } words;
