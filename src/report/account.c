@@ -111,7 +111,7 @@ static void add_right(sy_text *line, const sy_text *figure, size_t column) {
 }
 
 static void add_bytes(sy_text *line, uint64_t bytes, size_t column) {
-    static const char *const units[] = {" B", " KiB", " MiB", " GiB", " TiB"};
+    static const char units[][5] = {" B", " KiB", " MiB", " GiB", " TiB"};
     sy_text figure = {.length = 0};
     unsigned unit = 0;
     uint64_t worth = 1;

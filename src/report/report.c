@@ -153,7 +153,7 @@ static void add_amount(uint64_t value, uint64_t unit, const char *name) {
 
 typedef struct unit {
     uint64_t worth;
-    const char *name;
+    char name[8];
 } unit;
 
 /* Adds the value in the largest unit that is not larger than the value. */
