@@ -148,7 +148,7 @@ size=$(stat -c %s "$work/profile")
 head -c $((size / 2)) "$work/profile" >"$work/first" # the profile of the end is the same
 cmp -s "$work/first" <(tail -c +$((size / 2 + 1)) "$work/profile") || fail "what a profile has when it ends differs"
 python3 "$work/check.py" "$work/first" "$work/program" || fail "the calls give another profile"
-if command -v go >/dev/null && go tool pprof -h 2>&1 | grep -q proto; then
+if command -v go >/dev/null && go tool pprof -h 2>&1 | grep proto >/dev/null; then
     HOME=$work go tool pprof -sample_index=inuse_space -top "$work/first" >"$work/top" 2>/dev/null ||
         fail "pprof does not read the profile"
     grep -q keep_small "$work/top" || fail "pprof names no function: $(cat "$work/top")"
@@ -159,7 +159,7 @@ notes=$(readelf -n "$library" 2>/dev/null | grep -A 4 stapsdt || true)
 case $(uname -m) in
 x86_64 | aarch64)
     for name in alloc free; do
-        grep -A 1 "Provider: otel_memory" <<<"$notes" | grep -q "Name: $name" || fail "there is no probe $name"
+        grep -A 1 "Provider: otel_memory" <<<"$notes" | grep "Name: $name" >/dev/null || fail "there is no probe $name"
     done
     cc -O1 -w -o "$work/count" "$here/count_probes.c"
     status=0
