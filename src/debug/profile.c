@@ -354,6 +354,7 @@ const sy_part sy_profile_part = {
         row(sy_profile_set, mean_set)
 
 static const sy_shape_row profile_shape_rows[] = {
+    {"sy_profile_parts", 1 << 16, 0}, /* PARTS */
     SY_SHAPE_FIELD(sy_profile_table, table, sites),
     SY_SHAPE_FIELD(sy_profile_table, table, records),
     SY_SHAPE_TYPE(sy_profile_record, record),

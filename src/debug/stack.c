@@ -520,6 +520,12 @@ __attribute__((noinline)) uint32_t sy_stack_from(uintptr_t code) {
 
 static const sy_shape_row stack_shape_rows[] = {
     {"sy_stack_table.bytes", (uint32_t)(SY_ADDRESS_SPACE(128, 32) << 20), 0},
+    SY_SHAPE_FIELD(sy_stack_table, table, used),
+    SY_SHAPE_FIELD(sy_stack_entry, entry, number),
+    SY_SHAPE_FIELD(sy_stack_entry, entry, depth),
+    {"sy_stack_entry.frames", offsetof(entry, frames), 0},
+    {"sy_stack_unit", UNIT, 0},
+    SY_SHAPE_CONSTANT(SY_STACK_DEPTH_MAX),
     STACK_VARIABLES(SY_SHAPE_VARIABLE)};
 
 static const void *const stack_shape_addresses[] = {STACK_VARIABLES(SY_SHAPE_ADDRESS)};

@@ -5,8 +5,9 @@ mod common;
 
 use common::{done, ends_with, program, slabyard, stderr, stdout};
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 /// As compilers do it for distributions: tables, but no frame pointers.
@@ -383,4 +384,75 @@ fn a_recording_without_stacks_has_its_sizes() {
         ["profile", "bare.syrec", "--by", "size"],
     ));
     assert!(sizes.contains("1,000 B            100"), "{sizes}");
+}
+
+/// A program under the drop-in malloc, which waits until the test ends. The first line that it prints
+/// is its number.
+struct Running(std::process::Child, String);
+
+impl Running {
+    fn start(binary: &Path, options: &str) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_slabyard"))
+            .args(["run", "--"])
+            .arg(binary)
+            .env("SLABYARD", options)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        Running(child, line.trim().to_string())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
+/// With a sample for each 32 KiB of 64 MiB, the standard error is 2 %.
+#[test]
+fn a_running_process_is_asked_for_its_samples() {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = program(&folder, "sampled", &USUAL);
+    let running = Running::start(&binary, "profile=32K");
+    let of = |which: &str| {
+        let words = ["profile", &running.1, "--format", "folded", "--of", which];
+        let output = done(folder.path(), words);
+        let text = stdout(&output);
+        let bytes = |end: &str| -> f64 {
+            let found = text.lines().filter_map(|line| line.rsplit_once(' '));
+            let found = found.filter(|(stack, _)| stack.contains(";main") && stack.ends_with(end));
+            found.map(|(_, value)| value.parse::<f64>().unwrap()).sum()
+        };
+        (bytes(";keep"), bytes(";pass_on"))
+    };
+    let is_near = |bytes: f64| (bytes / 65_536_000.0 - 1.0).abs() < 0.1;
+    let (kept, passed) = of("live");
+    assert!(is_near(kept) && passed == 0.0, "{kept} {passed}");
+    let (kept, passed) = of("allocated");
+    assert!(is_near(kept) && is_near(passed), "{kept} {passed}");
+    let text = stdout(&done(folder.path(), ["profile", &running.1]));
+    assert!(text.starts_with("sampled: "), "{text}");
+    let refused = ends_with(folder.path(), ["profile", &running.1, "--of", "peak"], 1);
+    assert!(refused.contains("slabyard record --stacks"), "{refused}");
+}
+
+#[test]
+fn a_process_without_samples_is_told_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = program(&folder, "sampled", &USUAL);
+    let running = Running::start(&binary, "");
+    let said = ends_with(folder.path(), ["profile", &running.1], 1);
+    assert!(said.contains("SLABYARD=profile"), "{said}");
+    let mut other = Command::new("sleep").arg("60").spawn().unwrap();
+    let said = ends_with(folder.path(), ["profile", &other.id().to_string()], 1);
+    other.kill().unwrap();
+    other.wait().unwrap();
+    assert!(said.contains("no Slabyard"), "{said}");
 }

@@ -146,7 +146,7 @@ fn places(
     weights: &Weights,
     most: usize,
 ) -> (Vec<Place>, HashMap<(u32, u64), usize>) {
-    let mut names = Names::new(process);
+    let mut names = Names::of_recording(process);
     let mut found: HashMap<(Frame, u64), (Place, Vec<u32>)> = HashMap::new();
     for (&(stack, size), figures) in &weights.sites {
         if size > SIZE_MOST {

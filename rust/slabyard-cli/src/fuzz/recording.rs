@@ -39,7 +39,7 @@ pub fn walk(recording: &Recording) {
     }
     for process in &recording.processes {
         let weights = Weights::of(recording, process);
-        let mut names = Names::new(process);
+        let mut names = Names::of_recording(process);
         for (&stack, figures) in &weights.stacks {
             assert!(!names.of(stack).is_empty() && figures.peak <= figures.allocations);
         }

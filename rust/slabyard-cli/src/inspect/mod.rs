@@ -3,7 +3,7 @@
 //! The process need not help, and is not stopped. [`live`] opens a process as an [`image`], with the [`files`] that it has mapped, and
 //! [`core`] a core file; [`shape`] finds the library in it; [`heap`] reads what the library has; [`segments`] divides the
 //! memory for objects; [`account`] counts each resident page once; [`pins`] says what keeps free
-//! memory from going back; [`walk`] lists the objects of a cache; [`verify`] looks for what must not be; [`trim`] asks a process to
+//! memory from going back; [`walk`] lists the objects of a cache; [`samples`] reads profiles; [`verify`] looks for what must not be; [`trim`] asks a process to
 //! give memory back; [`text`], [`map`], [`metrics`] and
 //! [`snapshot`] show and keep it. [`top`] shows it live, and [`watch`] keeps it from time to time;
 //! both [`follow`] a process.
@@ -20,6 +20,7 @@ mod live;
 mod map;
 pub mod metrics;
 mod pins;
+pub mod samples;
 mod segments;
 mod shape;
 mod snapshot;
@@ -176,6 +177,11 @@ impl Look {
             anyhow::bail!("there is no cache {cache:?}; `slabyard caches --all` lists all caches");
         }
         Ok((lines, count))
+    }
+
+    /// The samples that a process has taken of its allocations, and its program's name.
+    pub fn samples(&self) -> Result<(samples::Samples, String)> {
+        Ok((samples::read(&self.image)?, self.program()))
     }
 
     /// What is wrong in the library's structures.

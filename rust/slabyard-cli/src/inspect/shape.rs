@@ -5,6 +5,7 @@
 //! this tool reads processes with older and newer versions too.
 
 use super::image::{text_of, Image, Mapping};
+use crate::recording::Module;
 use anyhow::{bail, Context, Result};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -76,30 +77,73 @@ struct Segment {
 const LOAD: u32 = 1;
 const NOTE: u32 = 4;
 
-fn find_in(image: &Image, mapping: &Mapping) -> Option<Found> {
-    let start = mapping.range.start;
+/// A program or shared library in memory.
+struct Elf {
+    /// What is subtracted from an address to get that in the file.
+    bias: u64,
+    /// The address behind all of it.
+    end: u64,
+    segments: Vec<Segment>,
+}
+
+fn elf_at(image: &Image, start: u64) -> Option<Elf> {
     let segments = segments(image, start)?;
-    let loaded = |one: &&Segment| one.kind == LOAD;
-    let first = segments
-        .iter()
-        .filter(loaded)
-        .map(|one| one.address)
-        .min()?;
-    let end = segments
-        .iter()
-        .filter(loaded)
+    let loaded = || segments.iter().filter(|one| one.kind == LOAD);
+    let first = loaded().map(|one| one.address).min()?;
+    let end = loaded()
         .filter_map(|one| one.address.checked_add(one.bytes))
         .max()?;
     let bias = start.wrapping_sub(first & !0xfff);
-    let notes = segments.iter().filter(|one| one.kind == NOTE);
-    let shapes = notes
-        .filter_map(|one| note_in(image, bias.wrapping_add(one.address), one.bytes))
-        .next()?;
+    Some(Elf {
+        bias,
+        end: bias.wrapping_add(end).max(start),
+        segments,
+    })
+}
+
+impl Elf {
+    /// The content of the first note of this name and type, and its address.
+    fn note(&self, image: &Image, name: &[u8], kind: u32) -> Option<(u64, Vec<u8>)> {
+        let notes = self.segments.iter().filter(|one| one.kind == NOTE);
+        notes
+            .filter_map(|one| {
+                let start = self.bias.wrapping_add(one.address);
+                note_in(image, start, one.bytes, name, kind)
+            })
+            .next()
+    }
+}
+
+fn find_in(image: &Image, mapping: &Mapping) -> Option<Found> {
+    const SHAPES: u32 = 1;
+    let start = mapping.range.start;
+    let elf = elf_at(image, start)?;
+    let (place, content) = elf.note(image, NAME, SHAPES)?;
+    let distance = i32::from_le_bytes(content.try_into().ok()?);
     Some(Found {
         file: mapping.name.clone(),
-        range: start..bias.wrapping_add(end).max(start),
-        shapes,
+        range: start..elf.end,
+        shapes: place.wrapping_add_signed(distance.into()),
     })
+}
+
+/// The programs and shared libraries in memory, for the names of functions.
+pub fn modules(image: &Image) -> Vec<Module> {
+    const BUILD_ID: u32 = 3;
+    let module = |mapping: &Mapping| {
+        let start = mapping.range.start;
+        let elf = elf_at(image, start)?;
+        let build_id = elf.note(image, b"GNU\0", BUILD_ID);
+        Some(Module {
+            start,
+            end: elf.end,
+            bias: elf.bias,
+            build_id: build_id.map_or_else(Vec::new, |(_, content)| content),
+            path: mapping.name.clone(),
+            since: 0,
+        })
+    };
+    starts(&image.mappings).filter_map(module).collect()
 }
 
 /// The program headers of a 64-bit ELF file, as `Elf64_Ehdr` and `Elf64_Phdr` have them.
@@ -128,8 +172,14 @@ fn segments(image: &Image, start: u64) -> Option<Vec<Segment>> {
     all.chunks_exact(bytes as usize).map(segment).collect()
 }
 
-/// The address that the library's note leads to.
-fn note_in(image: &Image, start: u64, bytes: u64) -> Option<u64> {
+/// The content of the first note of a name and type, and its address.
+fn note_in(
+    image: &Image,
+    start: u64,
+    bytes: u64,
+    name: &[u8],
+    kind: u32,
+) -> Option<(u64, Vec<u8>)> {
     const MOST: u64 = 64 << 10;
     let notes = image.bytes(start, bytes.min(MOST)).ok()?;
     let word = |at: usize| {
@@ -138,18 +188,16 @@ fn note_in(image: &Image, start: u64, bytes: u64) -> Option<u64> {
     };
     let whole = |bytes: u32| (bytes as usize).next_multiple_of(4);
     let mut at = 0;
-    while let (Some(name), Some(content)) = (word(at), word(at + 4)) {
-        let content_at = at + 12 + whole(name);
-        if notes
+    while let (Some(name_bytes), Some(bytes)) = (word(at), word(at + 4)) {
+        let content_at = at + 12 + whole(name_bytes);
+        let is_name = notes
             .get(at + 12..)
-            .is_some_and(|rest| rest.starts_with(NAME))
-            && content == 4
-        {
-            let distance = word(content_at)? as i32;
-            let place = start.wrapping_add(content_at as u64);
-            return Some(place.wrapping_add_signed(distance.into()));
+            .is_some_and(|rest| rest.starts_with(name));
+        if is_name && word(at + 8) == Some(kind) {
+            let content = notes.get(content_at..content_at.checked_add(bytes as usize)?)?;
+            return Some((start.wrapping_add(content_at as u64), content.to_vec()));
         }
-        at = content_at.checked_add(whole(content))?;
+        at = content_at.checked_add(whole(bytes))?;
     }
     None
 }

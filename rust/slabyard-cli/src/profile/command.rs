@@ -3,7 +3,7 @@
 use super::formats::{self, Format};
 use super::{By, Which};
 use crate::cli::{may_replace, open, write_whole};
-use crate::{record, signals, ui};
+use crate::{inspect, record, signals, ui};
 use anyhow::{bail, Context, Result};
 use clap::Args;
 use std::ffi::OsString;
@@ -19,17 +19,24 @@ Examples:
   slabyard profile prog.syrec --by thread
   slabyard profile prog.syrec -o peak.svg           a flame graph of the peak
   slabyard profile prog.syrec -o heap.pb.gz         for go tool pprof and Pyroscope
-  slabyard profile new.syrec --diff old.syrec       what grew since";
+  slabyard profile new.syrec --diff old.syrec       what grew since
+  SLABYARD=profile slabyard run -- ./server         take samples; then, while it runs:
+  slabyard profile server -o now.svg                what it has in use now";
 
 #[derive(Args)]
 #[command(after_help = PROFILE_NOTES)]
 pub struct ProfileArgs {
-    /// The recording (slabyard record --stacks), unless a program follows after `--`
-    #[arg(required_unless_present = "command", conflicts_with = "command")]
+    /// The recording (slabyard record --stacks), or a running process that takes samples: its number or
+    /// name; unless a program follows after `--`
+    #[arg(
+        value_name = "RECORDING|PROCESS",
+        required_unless_present = "command",
+        conflicts_with = "command"
+    )]
     file: Option<PathBuf>,
-    /// Which objects count
-    #[arg(long = "of", value_name = "WHICH", value_enum, default_value = "peak")]
-    which: Which,
+    /// Which objects count [default: peak; of a running process: live]
+    #[arg(long = "of", value_name = "WHICH", value_enum)]
+    which: Option<Which>,
     /// Count objects instead of bytes
     #[arg(long)]
     objects: bool,
@@ -93,6 +100,13 @@ pub fn show(args: &ProfileArgs) -> Result<u8> {
     if let Some(file) = &args.output {
         may_replace(file, args.force)?;
     }
+    if let Some(process) = process_in(args) {
+        return show_process(args, &process, format);
+    }
+    let which = args.which.unwrap_or(Which::Peak);
+    if which == Which::Live {
+        bail!("--of live is for running processes; --of leaked shows what was in use at the end");
+    }
     let scratch = tempfile::tempdir().context("cannot make a folder for the recording")?;
     signals::remove_when_ended(scratch.path().to_path_buf());
     let file = match &args.file {
@@ -101,7 +115,7 @@ pub fn show(args: &ProfileArgs) -> Result<u8> {
     };
     let recording = open(&file, args.salvage)?;
     let show = super::Show {
-        which: args.which,
+        which,
         in_objects: args.objects,
         by: args.by,
         rows: args.most,
@@ -113,16 +127,44 @@ pub fn show(args: &ProfileArgs) -> Result<u8> {
             let earlier = open(earlier, args.salvage)?;
             whole = whole.minus(&super::of_recording(&earlier, None)?);
         }
-        let measure = args.which.measure(args.objects);
+        let measure = which.measure(args.objects);
         formats::render(&whole, measure, format, args.most)?
     } else {
         super::table_of(&recording, &show)?.into_bytes()
     };
+    put(args, &bytes)
+}
+
+fn put(args: &ProfileArgs, bytes: &[u8]) -> Result<u8> {
     match &args.output {
-        Some(path) => write_whole(path, &bytes)?,
-        None => ui::print_bytes(&bytes)?,
+        Some(path) => write_whole(path, bytes)?,
+        None => ui::print_bytes(bytes)?,
     }
     Ok(0)
+}
+
+/// The process that is named instead of a recording.
+fn process_in(args: &ProfileArgs) -> Option<String> {
+    let name = args.file.as_deref().filter(|file| !file.exists())?;
+    let name = name.to_str().filter(|name| !name.contains('/'))?;
+    let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number || inspect::process(name).is_ok()).then(|| name.to_string())
+}
+
+fn show_process(args: &ProfileArgs, process: &str, format: Format) -> Result<u8> {
+    if args.by != By::Stack || args.diff.is_some() {
+        bail!("--by thread, --by size and --diff are for recordings");
+    }
+    let which = args.which.unwrap_or(Which::Live);
+    let measure = which.measure_of_samples(args.objects).context(
+        "samples of a running process say what is live and what was allocated; \
+         for the rest, record the program: slabyard record --stacks",
+    )?;
+    let profile = super::live::of_process(process)?;
+    put(
+        args,
+        &formats::render(&profile, measure, format, args.most)?,
+    )
 }
 
 /// Records a program for a profile alone. Its output is that of the program, and then the profile.

@@ -1,7 +1,8 @@
 //! `slabyard profile`: whose memory it is, by stack, by thread and by size.
 //!
 //! [`weigh`] counts what each stack of a recording has allocated, [`names`] finds the names of the
-//! functions, and [`formats`] writes the result, which [`data`] describes.
+//! functions, and [`formats`] writes the result, which [`data`] describes. [`live`] takes it from the
+//! samples of a running process.
 //!
 //! Above: `cli`. Below: `recording`, and `plan::order`, which merges the records of all threads.
 
@@ -9,6 +10,7 @@ pub mod budget;
 pub mod command;
 pub mod data;
 pub mod formats;
+pub mod live;
 pub mod names;
 mod tables;
 pub mod weigh;
@@ -33,6 +35,8 @@ pub enum Which {
     Allocated,
     /// Those that were freed before their thread allocated anything else
     Temporary,
+    /// Of a running process: those that are in use now
+    Live,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -62,6 +66,15 @@ impl Which {
     /// The index in [`MEASURES`].
     pub fn measure(self, in_objects: bool) -> usize {
         2 * self as usize + usize::from(in_objects)
+    }
+
+    /// The index in [`live::MEASURES`]; `None`: samples do not say it.
+    pub fn measure_of_samples(self, in_objects: bool) -> Option<usize> {
+        match self {
+            Which::Live => Some(usize::from(in_objects)),
+            Which::Allocated => Some(2 + usize::from(in_objects)),
+            Which::Peak | Which::Leaked | Which::Temporary => None,
+        }
     }
 }
 
@@ -114,7 +127,7 @@ pub fn must_have_stacks(process: &Process) -> Result<()> {
 
 /// The profile of a process, by stack.
 pub fn profile_of(process: &Process, weights: &Weights) -> Profile {
-    let mut names = Names::new(process);
+    let mut names = Names::of_recording(process);
     let mut stacks: HashMap<Vec<u32>, Vec<i64>> = HashMap::new();
     let mut sorted: Vec<_> = weights.stacks.iter().collect();
     sorted.sort_by_key(|(stack, _)| **stack);

@@ -17,7 +17,10 @@ const RECORDER: &str = "libslabyard-record.so";
 
 /// The frames of a stack, in the words of the program.
 pub struct Names<'a> {
-    process: &'a Process,
+    nodes: &'a [Node],
+    modules: &'a [Module],
+    /// Ends of the paths of files whose functions are left out.
+    own: Vec<String>,
     files: Vec<Option<Loader>>,
     opened: Vec<bool>,
     /// The frames at an address of a module, the innermost one first: more than one if functions are
@@ -33,12 +36,22 @@ pub struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    pub fn new(process: &'a Process) -> Self {
-        let modules = process.modules.len();
+    pub fn of_recording(process: &'a Process) -> Self {
+        Self::new(
+            &process.stacks,
+            &process.modules,
+            vec![RECORDER.to_string()],
+        )
+    }
+
+    /// `own`: ends of the paths of files whose functions are left out.
+    pub fn new(nodes: &'a [Node], modules: &'a [Module], own: Vec<String>) -> Self {
         Names {
-            process,
-            files: (0..modules).map(|_| None).collect(),
-            opened: vec![false; modules],
+            nodes,
+            modules,
+            own,
+            files: modules.iter().map(|_| None).collect(),
+            opened: vec![false; modules.len()],
             known: HashMap::new(),
             numbers: HashMap::new(),
             frames: Vec::new(),
@@ -69,12 +82,12 @@ impl<'a> Names<'a> {
     }
 
     fn node(&self, number: u32) -> Option<&Node> {
-        self.process.stacks.get((number as usize).checked_sub(1)?)
+        self.nodes.get((number as usize).checked_sub(1)?)
     }
 
     /// The module with an address, when node `number` was made.
     fn module_of(&self, number: u32, address: u64) -> Option<usize> {
-        let modules = self.process.modules.iter().enumerate().rev();
+        let modules = self.modules.iter().enumerate().rev();
         let mut held = modules.filter(|(_, one)| one.since <= u64::from(number));
         held.find(|(_, one)| (one.start..one.end).contains(&address))
             .map(|(index, _)| index)
@@ -89,13 +102,17 @@ impl<'a> Names<'a> {
             return known.clone();
         }
         let frames = match module {
-            Some(module) if self.process.modules[module].path.ends_with(RECORDER) => Vec::new(),
+            Some(module) if self.is_own(&self.modules[module].path) => Vec::new(),
             Some(module) => self.look_up(module, call),
             None => vec![Frame::named(&format!("{call:#x}"))],
         };
         let numbers: Vec<u32> = frames.into_iter().map(|one| self.numbered(one)).collect();
         self.known.insert(key, numbers.clone());
         numbers
+    }
+
+    fn is_own(&self, path: &str) -> bool {
+        self.own.iter().any(|own| path.ends_with(own))
     }
 
     fn numbered(&mut self, frame: Frame) -> u32 {
@@ -113,7 +130,7 @@ impl<'a> Names<'a> {
             self.opened[index] = true;
             self.files[index] = self.open(index);
         }
-        let module = &self.process.modules[index];
+        let module = &self.modules[index];
         let within = address.wrapping_sub(module.bias);
         let mut found = Vec::new();
         if let Some(file) = &self.files[index] {
@@ -130,7 +147,7 @@ impl<'a> Names<'a> {
     }
 
     fn open(&mut self, index: usize) -> Option<Loader> {
-        let module = &self.process.modules[index];
+        let module = &self.modules[index];
         let path = Path::new(module.path.trim_end_matches(" (deleted)"));
         if !path.is_absolute() {
             return None;
