@@ -30,6 +30,7 @@ mod limit;
 mod loaded;
 mod options;
 mod pool;
+mod profile;
 mod reclaim;
 mod stats;
 
@@ -45,6 +46,7 @@ pub use limit::*;
 pub use loaded::*;
 pub use options::*;
 pub use pool::*;
+pub use profile::*;
 pub use reclaim::*;
 pub use stats::*;
 
