@@ -171,10 +171,15 @@ mod tests {
 
     #[test]
     fn parts_without_others_are_left() {
-        assert_eq!(without(0..10, &[]), [0..10]);
-        assert_eq!(without(0..10, &[2..3, 5..12]), [0..2, 3..5]);
-        assert_eq!(without(4..10, &[0..4, 4..6, 9..10]), [6..9]);
-        assert_eq!(without(4..10, &[0..20]), []);
+        let rest = |range: Range<u64>, others: &[(u64, u64)]| -> Vec<(u64, u64)> {
+            let others: Vec<_> = others.iter().map(|&(start, end)| start..end).collect();
+            let rest = without(range, &others).into_iter();
+            rest.map(|range| (range.start, range.end)).collect()
+        };
+        assert_eq!(rest(0..10, &[]), [(0, 10)]);
+        assert_eq!(rest(0..10, &[(2, 3), (5, 12)]), [(0, 2), (3, 5)]);
+        assert_eq!(rest(4..10, &[(0, 4), (4, 6), (9, 10)]), [(6, 9)]);
+        assert_eq!(rest(4..10, &[(0, 20)]), []);
     }
 
     /// Runs in a process of its own: gives the pages of its program back that hold no code.
