@@ -33,7 +33,7 @@ enum {
 
 /* Weights of objects are kept in parts of an object, so that sums have no rounding error that
  * matters. */
-static const double PARTS = 1 << 16;
+enum { PARTS = 1 << 16 };
 
 typedef struct record {
     uintptr_t object;
@@ -354,7 +354,7 @@ const sy_part sy_profile_part = {
         row(sy_profile_set, mean_set)
 
 static const sy_shape_row profile_shape_rows[] = {
-    {"sy_profile_parts", 1 << 16, 0}, /* PARTS */
+    {"sy_profile_parts", PARTS, 0},
     SY_SHAPE_FIELD(sy_profile_table, table, sites),
     SY_SHAPE_FIELD(sy_profile_table, table, records),
     SY_SHAPE_TYPE(sy_profile_record, record),

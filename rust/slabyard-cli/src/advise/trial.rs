@@ -5,6 +5,7 @@
 //! caches are too.
 
 use super::lives::Life;
+use crate::replay::caches::create;
 use anyhow::{bail, Result};
 use core::ffi::c_void;
 use slabyard_sys as sys;
@@ -49,20 +50,7 @@ struct Cache(*mut sys::sy_cache);
 
 impl Cache {
     fn new(size: usize) -> Result<Self> {
-        let config = sys::sy_cache_config {
-            size,
-            // SAFETY: all zero is a valid configuration.
-            ..unsafe { std::mem::zeroed() }
-        };
-        // SAFETY: the configuration is complete.
-        let cache = unsafe { sys::sy_cache_create(&config) };
-        if cache.is_null() {
-            bail!(
-                "no cache for {size} bytes: {}",
-                std::io::Error::last_os_error()
-            );
-        }
-        Ok(Cache(cache))
+        Ok(Cache(create(size)?))
     }
 
     fn stats(&self) -> sys::sy_cache_stats {

@@ -19,11 +19,15 @@ pub struct Report {
 impl Report {
     /// What was looked at, in words.
     pub fn extent(&self) -> String {
+        let counted = |count: u64, what: &str| match count {
+            1 => format!("1 {what}"),
+            _ => format!("{} {what}s", grouped(count)),
+        };
         format!(
-            "{} slabs, {} mixed units, {} free objects in magazines",
-            grouped(self.slabs),
-            grouped(self.mixed_units),
-            grouped(self.waiting)
+            "{}, {}, {} in magazines",
+            counted(self.slabs, "slab"),
+            counted(self.mixed_units, "mixed unit"),
+            counted(self.waiting, "free object")
         )
     }
 
@@ -39,11 +43,11 @@ impl Report {
 pub fn check(heap: &Heap, report: &mut Report) {
     report.waiting += heap.waiting.len() as u64;
     for (one, other) in &heap.twice {
-        let what = format!(
-            "a free object is in two magazines: {}, and {}",
-            heap.place_of(one.holder),
-            heap.place_of(other.holder)
-        );
+        let (place, other) = (heap.place_of(one.holder), heap.place_of(other.holder));
+        let what = match place == other {
+            true => format!("a free object waits twice: {place}"),
+            false => format!("a free object waits twice: {place}, and {other}"),
+        };
         report.faults.insert(one.address, what);
     }
     let runs = heap.areas.iter().filter(|area| !area.kept);
@@ -184,7 +188,10 @@ mod tests {
             panic!("{faults:?}");
         };
         assert_eq!(&format!("{at:#x}"), address);
-        assert!(what.contains("in two magazines"), "{what}");
+        assert!(
+            what.contains("waits twice: in a magazine of thread"),
+            "{what}"
+        );
     }
 
     const START: u64 = 1 << 20;

@@ -51,7 +51,8 @@ impl Caches {
     }
 }
 
-fn create(size: usize) -> Result<*mut sys::sy_cache> {
+/// A cache without a name for objects of this size.
+pub fn create(size: usize) -> Result<*mut sys::sy_cache> {
     let config = sys::sy_cache_config {
         size,
         // SAFETY: all zero is a valid configuration.

@@ -8,7 +8,7 @@
 //! [`foretell`] is on the memory of the whole program.
 
 mod budget;
-mod caches;
+pub mod caches;
 pub mod clock;
 pub mod crew;
 pub mod foretell;
