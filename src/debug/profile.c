@@ -151,7 +151,7 @@ static uint32_t find_site(table *in, uint32_t stack) {
 }
 
 static uint64_t bytes_of(const record *it) {
-    return (uint64_t)((double)it->weight * (double)it->size / PARTS + 0.5);
+    return (uint64_t)((double)it->weight * (double)it->size / (double)PARTS + 0.5);
 }
 
 static void count_out(uint32_t more) {
@@ -213,7 +213,7 @@ void sy_profile_note(const void *object, size_t size, double chance) {
     int error = errno;
     record made = {.object = (uintptr_t)object,
                    .size = size,
-                   .weight = (uint64_t)(PARTS / chance + 0.5),
+                   .weight = (uint64_t)((double)PARTS / chance + 0.5),
                    .time = sy_os_now(),
                    .thread = sy_os_thread()};
     table *in = need_table();
@@ -274,7 +274,7 @@ uint64_t sy_profile_period(void) {
     return mean ? mean : atomic_load_explicit(&mean_before, memory_order_relaxed);
 }
 
-static uint64_t whole(uint64_t parts) { return (uint64_t)((double)parts / PARTS + 0.5); }
+static uint64_t whole(uint64_t parts) { return (uint64_t)((double)parts / (double)PARTS + 0.5); }
 
 bool sy_profile_get_site(uint32_t number, sy_profile_site *copy) {
     table *in = known_table();
