@@ -30,6 +30,7 @@
 #include "debug/fault.h"
 #include "debug/interval.h"
 #include "debug/options.h"
+#include "debug/stack.h"
 #include "os/lock.h"
 #include "os/os.h"
 #include "os/pages.h"
@@ -77,8 +78,8 @@ static sy_lock lock = SY_LOCK_INIT(SY_RANK_GUARD);
 /* Written once, under the lock. */
 static sy_guarded *slots;
 static uint32_t slot_count;
+static _Atomic uint32_t ready; /* written under the lock */
 /* Guarded by the lock. */
-static uint32_t ready;
 static bool growing;            /* a thread is committing more slots */
 static SY_TLS bool own_growing; /* this thread is */
 static bool left_side;          /* the next object lies at the left end of its run */
@@ -203,6 +204,7 @@ static bool make_region_of(uint32_t count) {
 static bool make_region(bool all) {
     if (atomic_load_explicit(&sy_guard_bytes, memory_order_acquire)) return true;
     uint32_t count = slots_wanted(all), fewer = slots_wanted(false);
+    if (!all) sy_stack_make_places(2 * count);
     bool made = make_region_of(count) || (fewer < count && make_region_of(fewer)) ||
                 (STEP_SLOTS < fewer && make_region_of(STEP_SLOTS));
     if (made) sy_access_expect_guards(sy_guard_explain);
@@ -356,6 +358,20 @@ static sy_stamp stamp(void) {
     return sy_stamp_here(&noting);
 }
 
+/* Guarded objects are many, and faults few. So their stacks are copied (stack.h), but with audit,
+ * which shows them without a fault, and when slots are scarce: then each goes to a whole stack.
+ * Each run has a place for the stack of its object's allocation, and one for that of the free. */
+static bool copies_stacks(const sy_watch *watch) {
+    bool scarce = atomic_load_explicit(&ready, memory_order_relaxed) == slot_count;
+    return sy_stack_has_places() && !scarce && !(watch->checks & SY_AUDIT);
+}
+
+static sy_stamp stamp_copy(const sy_guarded *run, bool freed) {
+    uint32_t copy = sy_stack_copy(2 * number_of(run) + freed);
+    if (!copy) return stamp();
+    return (sy_stamp){.time = sy_os_now(), .stack = copy, .thread = sy_os_thread()};
+}
+
 static sy_fault fault_of(const sy_guarded *run, sy_fault_kind kind, uintptr_t address) {
     uint64_t now = sy_os_now();
     return (sy_fault){
@@ -412,11 +428,12 @@ static void *begin_object(sy_guarded *run, sy_watch *watch, uintptr_t object, si
 
 /* NULL: there is no run for it. */
 static void *make_object(sy_watch *watch, size_t size, size_t align, sy_guard_need need) {
-    bool left;
-    sy_stamp allocated = stamp();
-    need.site = allocated.stack % SITES;
+    bool left, copies = copies_stacks(watch);
+    sy_stamp allocated = copies ? (sy_stamp){0} : stamp();
+    need.site = (copies ? sy_stack_site() : allocated.stack) % SITES;
     sy_guarded *run = take_run(&need, &left);
     if (!run) return NULL;
+    if (copies) allocated = stamp_copy(run, false);
     void *object = begin_object(run, watch, place(run, size, align, left), size, allocated);
     if (!object) put_run(run);
     return object;
@@ -475,10 +492,10 @@ static void verify_beside(const sy_guarded *run, const sy_watch *watch, sy_fault
 }
 
 /* Frees the run, even if its pages cannot be made inaccessible. */
-static void end(sy_guarded *run, sy_guard_visit *last, void *arg) {
+static void end(sy_guarded *run, const sy_watch *watch, sy_guard_visit *last, void *arg) {
     uintptr_t start = open_start(run);
     if (last) last((void *)run->object, arg);
-    run->record.freed = stamp();
+    run->record.freed = copies_stacks(watch) ? stamp_copy(run, true) : stamp();
     sy_os_guard((void *)start, open_end(run) - start, true);
     put_run(run);
 }
@@ -488,7 +505,7 @@ static void sy_guard_free_claimed(sy_guarded *run, const sy_watch *watch, sy_gua
     int error = errno;
     verify_beside(run, watch, SY_FAULT_UNDERFLOW, open_start(run), run->object);
     verify_beside(run, watch, SY_FAULT_OVERFLOW, object_end(run), open_end(run));
-    end(run, last, arg);
+    end(run, watch, last, arg);
     errno = error;
 }
 
@@ -551,7 +568,7 @@ void sy_guard_each(const sy_watch *watch,
 void sy_guard_forget(sy_watch *watch, sy_guard_visit *last, void *arg) {
     for (sy_guarded *run = next_run(NULL); run; run = next_run(run)) {
         if (!belongs(run, watch)) continue;
-        if (win(run)) end(run, last, arg);
+        if (win(run)) end(run, watch, last, arg);
         atomic_store_explicit(&run->watch, NULL, memory_order_release);
     }
 }

@@ -25,7 +25,8 @@
  * Each run has a record (watch.h), so that a free can be validated and a fault explained. The
  * handler of SIGSEGV and SIGBUS calls sy_guard_explain, if the option `explain` allows a handler,
  * and then the handler that was there before. The stacks of each object's allocation and free are
- * recorded, with or without audit. (After GWP-ASan and KFENCE.)
+ * recorded, with or without audit: most often by copies of the stacks, which only a report unwinds
+ * (stack.h). (After GWP-ASan and KFENCE.)
  *
  * Above: magazine/ (decides when to guard), cache/ (allocates and frees). Below: watch.h, stack.h,
  * os/.

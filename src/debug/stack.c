@@ -1,6 +1,6 @@
 /*
- * stack.c: see stack.h. This file takes stacks in two ways, and has the table of the stacks that
- * were taken.
+ * stack.c: see stack.h. This file takes stacks in two ways, or copies them to take them later, and
+ * has the table of the stacks that were taken.
  *
  * Frame pointers. Each function that keeps one has two words on the stack: the caller's frame
  * pointer and the return address. A walk from frame to frame costs about a nanosecond a frame. If a
@@ -55,6 +55,7 @@
 #include "debug/options.h"
 #include "os/lock.h"
 #include "os/os.h"
+#include "os/pages.h"
 
 /* ---- the table ---- */
 
@@ -257,7 +258,7 @@ uint32_t sy_stack_keep(const void *const *frames, size_t depth) {
     return kept ? kept->number : 0;
 }
 
-size_t sy_stack_frames(uint32_t stack, const void *const **frames) {
+static size_t frames_of(uint32_t stack, const void *const **frames) {
     table *in = known_table();
     *frames = NULL;
     if (!in || stack < sizeof(table) / UNIT) return 0;
@@ -310,6 +311,14 @@ static void unwind(sy_os_each_frame *each, void *arg) {
     uint32_t entered = atomic_fetch_add(&inside, 1);
     own_inside = true;
     if (!atomic_load(&forks)) sy_os_unwind(each, arg);
+    leave_unwinder(entered);
+}
+
+/* As unwind, for frames that were put together elsewhere. */
+static void unwind_rebuilt(const sy_os_rebuilt *frames, sy_os_each_frame *each, void *arg) {
+    uint32_t entered = atomic_fetch_add(&inside, 1);
+    own_inside = true;
+    if (!atomic_load(&forks)) sy_os_unwind_rebuilt(frames, each, arg);
     leave_unwinder(entered);
 }
 
@@ -504,14 +513,226 @@ static inline __attribute__((always_inline)) uint32_t take_here(uintptr_t from, 
     return number;
 }
 
-__attribute__((noinline)) uint32_t sy_stack_here(void) {
-    return take_here(0, atomic_load_explicit(&sy_options_now.stack_depth, memory_order_relaxed));
+static unsigned wanted_depth(void) {
+    return atomic_load_explicit(&sy_options_now.stack_depth, memory_order_relaxed);
 }
+
+__attribute__((noinline)) uint32_t sy_stack_here(void) { return take_here(0, wanted_depth()); }
 
 __attribute__((noinline)) uint32_t sy_stack_whole(void) { return take_here(0, SY_STACK_DEPTH_MAX); }
 
 __attribute__((noinline)) uint32_t sy_stack_from(uintptr_t code) {
     return take_here(code, SY_STACK_DEPTH_MAX);
+}
+
+/* ---- copies ---- */
+
+/*
+ * A copy has the words of the stack that can be return addresses or addresses in the stack. The
+ * others are left out: the unwinder needs only these, as long as it finds each frame by the stack
+ * pointer or the frame pointer. It is run on a stack that is put together from the copy, in which
+ * addresses in the stack are those in the new one.
+ */
+enum {
+    COPY_SPAN = 512, /* words of the stack that are looked at, */
+    COPY_WORDS = 44, /* and that are kept */
+    BEHIND = 512,    /* zeros behind them, when they are unwound */
+    SITE_DEPTH = 8,  /* frames that make a site */
+    OWN_DEPTH = 32,  /* the library's own frames, at most */
+};
+
+/* The number of the stack in place p is COPIED + p. */
+static const uint32_t COPIED = UINT32_C(1) << 31;
+
+/* Addresses below are numbers, and addresses above the kernel's. */
+static const uintptr_t ADDRESS_LEAST = 64 << 10, ADDRESS_MOST = UINTPTR_MAX >> 17;
+
+typedef struct stack_copy {
+    uintptr_t code;              /* a return address; 0: there is no copy */
+    uintptr_t start, end;        /* the stack pointer behind it, and the end of the stack */
+    uintptr_t frame;             /* the frame pointer there */
+    uint64_t of[COPY_SPAN / 64]; /* a bit for each word from `start` on: it is kept */
+    uintptr_t words[COPY_WORDS];
+} stack_copy;
+
+/* A place for a copy. One thread at a time writes it. The version is odd meanwhile (and in the child
+ * of a fork, if that was another thread). */
+typedef struct place_of_copy {
+    _Atomic uint32_t version;
+    stack_copy copy;
+} place_of_copy;
+
+typedef struct place_table {
+    uint32_t count;
+    place_of_copy of[];
+} place_table;
+
+static _Atomic(place_table *) places;
+
+bool sy_stack_copies_here;
+
+bool sy_stack_has_places(void) {
+    return atomic_load_explicit(&places, memory_order_relaxed) != NULL;
+}
+
+/* If several threads make a table at once, all but one release theirs. */
+void sy_stack_make_places(uint32_t count) {
+    size_t page = sy_os_page_size();
+    size_t bytes = sy_round_up(sizeof(place_table) + count * sizeof(place_of_copy), page);
+    bool library = sy_os_is_library_code((uintptr_t)sy_stack_make_places) || sy_stack_copies_here;
+    if (!sy_os_unwinds_rebuilt() || !library || sy_stack_has_places()) return;
+    place_table *made = sy_pages_take(bytes, page, "slabyard copies of stacks"), *known = NULL;
+    if (!made) return;
+    made->count = count;
+    if (!atomic_compare_exchange_strong_explicit(&places, &known, made, memory_order_acq_rel,
+                                                 memory_order_relaxed))
+        sy_pages_give(made, bytes);
+}
+
+static place_of_copy *place_at(uint32_t place) {
+    place_table *in = atomic_load_explicit(&places, memory_order_acquire);
+    return in && place < in->count ? &in->of[place] : NULL;
+}
+
+/* Sanitizers do not check this function: it reads words of other functions. */
+__attribute__((no_sanitize("address"), no_sanitize("thread"))) static void copy_words(
+    stack_copy *copy) {
+    const uintptr_t *from = (const uintptr_t *)copy->start;
+    size_t count = (copy->end - copy->start) / sizeof *from, kept = 0;
+    if (count > COPY_SPAN) count = COPY_SPAN;
+    memset(copy->of, 0, sizeof copy->of);
+    for (size_t i = 0; i < count && kept < COPY_WORDS; i++) {
+        if (from[i] < ADDRESS_LEAST || from[i] > ADDRESS_MOST) continue;
+        copy->of[i / 64] |= UINT64_C(1) << i % 64;
+        copy->words[kept++] = from[i];
+    }
+}
+
+/* Follows the frame pointers of the library's functions, from `frame`. Returns the last frame whose
+ * return address lies in the library: the function there, most often the one that the program has
+ * called, may have no frame pointer. 0: there is none. */
+static uintptr_t outermost_own(uintptr_t frame) {
+    const uintptr_t high = own_stack.high - 2 * sizeof frame;
+    uintptr_t last = sy_stack_copies_here ? frame : 0;
+    for (int depth = 0; depth < OWN_DEPTH; depth++) {
+        const uintptr_t *words = (const uintptr_t *)frame;
+        if (!sy_os_is_library_code(words[1])) break;
+        last = frame;
+        if (words[0] <= frame || words[0] > high || words[0] % sizeof frame) break;
+        frame = words[0];
+    }
+    return last;
+}
+
+static void copy_stack(stack_copy *copy, uintptr_t frame) {
+    const uintptr_t *words = (const uintptr_t *)frame;
+    copy->code = words[1];
+    copy->start = frame + 2 * sizeof *words;
+    copy->end = own_stack.high;
+    copy->frame = words[0];
+    copy_words(copy);
+}
+
+__attribute__((noinline)) uint32_t sy_stack_copy(uint32_t place) {
+    uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+    unsigned way = atomic_load_explicit(&sy_options_now.unwind, memory_order_relaxed);
+    place_of_copy *to = way == SY_UNWIND_AUTO && wanted_depth() ? place_at(place) : NULL;
+    int saved = errno;
+    frame = to && sy_stack_is_own(frame) ? outermost_own(frame) : 0;
+    errno = saved;
+    if (!frame) return 0;
+    uint32_t version = atomic_load_explicit(&to->version, memory_order_relaxed) | 1;
+    atomic_store_explicit(&to->version, version, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    copy_stack(&to->copy, frame);
+    atomic_store_explicit(&to->version, version + 1, memory_order_release);
+    sy_cpu_keep_frame();
+    return COPIED + place;
+}
+
+__attribute__((noinline)) uint32_t sy_stack_site(void) {
+    const uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+    trace walked;
+    int saved = errno;
+    begin_trace(&walked, SITE_DEPTH, frame);
+    if (sy_os_has_frames() && sy_stack_is_own(frame)) walk(frame, own_stack.high, &walked);
+    errno = saved;
+    sy_cpu_keep_frame();
+    return hash_of(walked.frames, walked.depth);
+}
+
+/* A stack that is put together, in memory of its own. */
+typedef struct rebuilt {
+    stack_copy from;
+    unsigned char room[32 << 10]; /* for the functions that unwind it */
+    _Alignas(16) uintptr_t words[COPY_SPAN];
+    uintptr_t behind[BEHIND];
+    trace taken;
+} rebuilt;
+
+/* Where the word at an address of the copied stack is now; other addresses stay as they are. */
+static uintptr_t moved(const rebuilt *stack, uintptr_t address) {
+    const stack_copy *from = &stack->from;
+    size_t distance = address - from->start;
+    if (distance >= from->end - from->start) return address;
+    return (uintptr_t)(distance < sizeof stack->words ? stack->words : stack->behind) +
+           (distance < sizeof stack->words ? distance : 0);
+}
+
+/* Another thread may be writing the copy: then false. */
+__attribute__((no_sanitize("address"), no_sanitize("thread"))) static bool read_copy(
+    const place_of_copy *place, stack_copy *into) {
+    uint32_t version = atomic_load_explicit(&place->version, memory_order_acquire);
+    for (size_t i = 0; i < sizeof *into / sizeof(uintptr_t); i++)
+        ((uintptr_t *)into)[i] = ((const volatile uintptr_t *)&place->copy)[i];
+    atomic_thread_fence(memory_order_acquire);
+    uint32_t after = atomic_load_explicit(&place->version, memory_order_relaxed);
+    return version == after && version % 2 == 0 && into->code;
+}
+
+static void rebuild(rebuilt *stack) {
+    const stack_copy *from = &stack->from;
+    for (size_t i = 0, kept = 0; i < COPY_SPAN && kept < COPY_WORDS; i++)
+        if (from->of[i / 64] >> i % 64 & 1) stack->words[i] = moved(stack, from->words[kept++]);
+}
+
+static bool add_rebuilt(void *arg, uintptr_t code, uintptr_t stack) {
+    rebuilt *into = arg;
+    return stack < (uintptr_t)into->behind && add_frame(&into->taken, code, stack);
+}
+
+static uint32_t unwind_copy(const place_of_copy *place) {
+    size_t page = sy_os_page_size(), bytes = sy_round_up(sizeof(rebuilt), page);
+    rebuilt *stack = sy_pages_take(bytes, page, "slabyard rebuilt stack");
+    if (!stack) return 0;
+    if (read_copy(place, &stack->from)) {
+        rebuild(stack);
+        begin_trace(&stack->taken, wanted_depth(), 0);
+        stack->taken.from = stack->from.code;
+        const sy_os_rebuilt frames = {.code = stack->from.code,
+                                      .stack = (uintptr_t)stack->words,
+                                      .frame = moved(stack, stack->from.frame)};
+        unwind_rebuilt(&frames, add_rebuilt, stack);
+    }
+    uint32_t number = keep_trace(&stack->taken);
+    sy_pages_give(stack, bytes);
+    return number;
+}
+
+/* The number of the stack in a place, with its frames; 0: there is none. */
+static uint32_t find_copied(uint32_t place) {
+    const place_of_copy *from = place_at(place);
+    if (!from || busy) return 0;
+    int saved = errno;
+    busy = true;
+    uint32_t number = unwind_copy(from);
+    busy = false;
+    errno = saved;
+    return number;
+}
+
+size_t sy_stack_frames(uint32_t stack, const void *const **frames) {
+    return frames_of(stack < COPIED ? stack : find_copied(stack - COPIED), frames);
 }
 
 /* ---- for tools that read the process (base/shape.h) ---- */

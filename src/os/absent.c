@@ -190,6 +190,18 @@ bool sy_os_has_tables(void) { return false; }
 void sy_os_lose_tables(void) {}
 
 #endif
+#if !SY_OS_UNWINDS_REBUILT
+
+bool sy_os_is_library_code(uintptr_t code) {
+    (void)code;
+    return false;
+}
+
+void sy_os_unwind_rebuilt(const sy_os_rebuilt *from, sy_os_each_frame *each, void *arg) {
+    (void)from, (void)each, (void)arg;
+}
+
+#endif
 #if !(SY_OS_SERVICES & SY_OS_PLACES)
 
 bool sy_os_locate(uintptr_t address, sy_os_place *place) {

@@ -413,6 +413,12 @@ void sy_os_on_own_stack(void (*body)(void *arg), void *arg);
  * On Windows it points into the middle of a frame. */
 static inline bool sy_os_has_frames(void) { return sy_cpu_has_frames() && !SY_PLATFORM_WINDOWS; }
 
+#if SY_PLATFORM_LINUX && defined(__x86_64__) && defined(__LP64__)
+#    define SY_OS_UNWINDS_REBUILT 1
+#else
+#    define SY_OS_UNWINDS_REBUILT 0
+#endif
+
 /*
  * Calls each(arg, code, stack) for frames of the calling thread's stack, from the innermost one
  * outwards, while it returns true. The first frames may be those of the functions that look.
@@ -423,6 +429,27 @@ static inline bool sy_os_has_frames(void) { return sy_cpu_has_frames() && !SY_PL
  */
 typedef bool sy_os_each_frame(void *arg, uintptr_t code, uintptr_t stack);
 void sy_os_unwind(sy_os_each_frame *each, void *arg);
+
+/* The innermost frame of a stack that was put together in memory of its own: the address at which
+ * its code goes on, and the registers there. Functions that look at it use the memory below
+ * `stack`, some 16 KiB. The words above, in which frames and return addresses are read, end with
+ * zeros. */
+typedef struct sy_os_rebuilt {
+    uintptr_t code;
+    uintptr_t stack; /* the stack pointer, a multiple of 16 */
+    uintptr_t frame; /* the frame pointer */
+} sy_os_rebuilt;
+
+/* Whether sy_os_unwind_rebuilt works here. */
+static inline bool sy_os_unwinds_rebuilt(void) { return SY_OS_UNWINDS_REBUILT; }
+
+/* Whether the code is of a shared library that this function is in too. False if the function is in
+ * the program's file. Where sy_os_unwind_rebuilt works. */
+bool sy_os_is_library_code(uintptr_t code);
+
+/* As sy_os_unwind, but for a stack that was put together. The first frames are again those of the
+ * functions that look. */
+void sy_os_unwind_rebuilt(const sy_os_rebuilt *from, sy_os_each_frame *each, void *arg);
 
 /* Whether unwinding tables can be used. In a program that is linked statically, a constructor of
  * the compiler's registers them, and a destructor removes them, under a lock of the unwinder. Who

@@ -91,6 +91,10 @@ sy_test(malloc.mistakes malloc 300 1 ${CMAKE_CURRENT_LIST_DIR}/mistakes.py
     $<TARGET_FILE:malloc_mistakes> $<TARGET_FILE:slabyard_malloc>)
 sy_test(malloc.sampled malloc 120 1 ${CMAKE_CURRENT_LIST_DIR}/sampled.sh
     $<TARGET_FILE:slabyard_malloc>)
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64") # elsewhere, stacks are taken at once
+    sy_test(malloc.stacks malloc 300 1 ${CMAKE_CURRENT_LIST_DIR}/stacks.sh
+        $<TARGET_FILE:slabyard_malloc>)
+endif()
 sy_test(malloc.profiled malloc 120 1 ${CMAKE_CURRENT_LIST_DIR}/profiled.sh
     $<TARGET_FILE:slabyard_malloc>)
 # The library's file in memory, in KiB: 12 pages of symbols and constants, 16 of code, 4 of data, and

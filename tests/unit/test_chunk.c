@@ -467,6 +467,37 @@ static void dirty_units_are_taken_first(void **state) {
     sound();
 }
 
+static size_t dirty_units(void) {
+    sy_chunk_stats stats = sy_chunk_count();
+    return stats.units_free - stats.units_clean;
+}
+
+static void clean_units_are_exchanged_for_dirty_ones_that_lie_apart(void **state) {
+    needs(SY_OS_DISCARDS);
+    (void)state;
+    enum { SINGLE = 12 };
+    bool clean;
+    sy_chunk_trim(&sy_memory_main);
+    sy_slab *whole = take_units(63), *single[SINGLE];
+    sy_run_give(whole);
+    single[0] = take_units(1); /* keeps the chunk */
+    sy_chunk_trim(&sy_memory_main);
+    for (int i = 1; i < SINGLE; i++) single[i] = take_units(1);
+    for (int i = 0; i < SINGLE; i += 2) sy_run_give(single[i]);
+    assert_int_equal(dirty_units(), SINGLE / 2);
+    sy_slab *pair = take(2 * UNIT, UNIT, &clean);
+    assert_true(clean);
+    assert_int_equal(dirty_units(), SINGLE / 2 - 2);
+    sy_slab *one = take(UNIT, UNIT, &clean); /* a single one is found: nothing is exchanged */
+    assert_false(clean);
+    assert_int_equal(dirty_units(), SINGLE / 2 - 3);
+    sy_run_give(one);
+    sy_run_give(pair);
+    for (int i = 1; i < SINGLE; i += 2) sy_run_give(single[i]);
+    sy_chunk_trim(&sy_memory_main);
+    sound();
+}
+
 static void a_run_does_not_grow_over_another(void **state) {
     (void)state;
     sy_chunk_trim(&sy_memory_main);
@@ -559,6 +590,7 @@ int main(void) {
         cmocka_unit_test(by_age_a_trim_takes_what_was_free_before),
         cmocka_unit_test(trims_that_overlap_leave_nothing_out),
         cmocka_unit_test(dirty_units_are_taken_first),
+        cmocka_unit_test(clean_units_are_exchanged_for_dirty_ones_that_lie_apart),
         cmocka_unit_test(a_run_does_not_grow_over_another),
         cmocka_unit_test(a_chunk_that_cannot_be_had_leaves_nothing),
         cmocka_unit_test(torn_lists_are_made_anew),

@@ -84,6 +84,17 @@ uint32_t sy_stack_from(uintptr_t code) {
     return 0;
 }
 
+uint32_t sy_stack_site(void) { return 1; }
+
+void sy_stack_make_places(uint32_t count) { (void)count; }
+
+bool sy_stack_has_places(void) { return false; }
+
+uint32_t sy_stack_copy(uint32_t place) {
+    (void)place;
+    return 0;
+}
+
 const sy_part sy_stack_part = {.settle = NULL};
 const sy_shape_part sy_stack_shape = {.rows = NULL};
 

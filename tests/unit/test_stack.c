@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unwind.h>
 
@@ -77,9 +78,12 @@ enum { CALLS = 3 };
 static const void *callers[CALLS];
 static uint32_t taken;
 
+enum { PLACES = 4 };
+static bool copies; /* into the first place, else a stack is taken at once */
+
 CALLED static void innermost(void) {
     callers[0] = __builtin_return_address(0);
-    taken = sy_stack_here();
+    taken = copies ? sy_stack_copy(0) : sy_stack_here();
     NOT_LAST;
 }
 
@@ -179,6 +183,139 @@ static void through_code_of_others_the_stack_is_whole(void **state) {
         assert_true(place_of(callers[1]) > 2);
         assert_true(place_of(callers[2]) == place_of(callers[1]) + 1);
     }
+}
+
+/* ---- copies ---- */
+
+/* A frame whose size the compiler does not know. */
+CALLED static void within_array(size_t bytes, void (*body)(void)) {
+    volatile char array[bytes];
+    array[0] = 1;
+    body();
+    array[bytes - 1] = array[0];
+}
+
+static void call_past_1_kib(void) {
+    within_array(1 << 10, innermost);
+    NOT_LAST;
+}
+
+static void call_past_8_kib(void) {
+    within_array(8 << 10, innermost);
+    NOT_LAST;
+}
+
+/* Other frames lie where those that were copied were. */
+CALLED static void overwrite(void) {
+    volatile char array[16 << 10];
+    for (size_t i = 0; i < sizeof array; i++) array[i] = 0x55;
+}
+
+static void *copy_each(void *arg) {
+    (void)arg;
+    outer(innermost);
+    overwrite();
+    expect_callers(1);
+    outer(call_past_1_kib);
+    overwrite();
+    must(place_of(callers[1]) > 2 && place_of(callers[2]) == place_of(callers[1]) + 1);
+    outer(sort);
+    overwrite();
+    must(place_of(callers[1]) > 2 && place_of(callers[2]) == place_of(callers[1]) + 1);
+    outer(call_past_8_kib); /* more than is copied: the innermost frames */
+    overwrite();
+    must(place_of(callers[0]) == 1);
+    return NULL;
+}
+
+static void begin_copies(void) {
+    if (!sy_os_unwinds_rebuilt() || is_emulated()) skip();
+    copies = sy_stack_copies_here = true;
+    sy_stack_make_places(PLACES);
+}
+
+static void end_copies(void) { copies = sy_stack_copies_here = false; }
+
+static void a_copy_gives_who_called(void **state) {
+    (void)state;
+    begin_copies();
+    copy_each(NULL);
+    in_thread(copy_each, NULL);
+    end_copies();
+}
+
+static void a_copy_needs_no_tables(void **state) {
+    (void)state;
+    begin_copies();
+    int before = unwindings;
+    outer(innermost);
+    assert_int_equal(unwindings, before);
+    expect_callers(1);
+    assert_int_not_equal(unwindings, before);
+    end_copies();
+}
+
+static void a_copy_is_replaced(void **state) {
+    (void)state;
+    begin_copies();
+    outer(innermost);
+    uint32_t first = taken;
+    inner(innermost);
+    assert_int_equal(taken, first);
+    assert_int_equal(place_of(callers[1]), 2);
+    const void *const *frames;
+    size_t depth = sy_stack_frames(first, &frames);
+    for (size_t i = 0; i < depth; i++) assert_ptr_not_equal(frames[i], callers[2]);
+    end_copies();
+}
+
+static void where_stacks_are_not_copied(void **state) {
+    (void)state;
+    begin_copies();
+    assert_int_equal(sy_stack_copy(PLACES), 0);
+    sy_options_now.unwind = SY_UNWIND_TABLES;
+    assert_int_equal(sy_stack_copy(0), 0);
+    sy_options_now.unwind = SY_UNWIND_FRAMES;
+    assert_int_equal(sy_stack_copy(0), 0);
+    sy_options_now.unwind = SY_UNWIND_AUTO;
+    sy_stack_copies_here = false; /* this test is not a shared library */
+    assert_int_equal(sy_stack_copy(0), 0);
+    end_copies();
+    const void *const *frames;
+    assert_int_equal(sy_stack_frames((UINT32_C(1) << 31) + PLACES, &frames), 0);
+    assert_int_equal(sy_stack_frames((UINT32_C(1) << 31) + PLACES - 1, &frames), 0);
+}
+
+static _Atomic bool ended;
+
+static void *copy_on(void *arg) {
+    const struct timespec moment = {.tv_nsec = 20000};
+    for (int i = 0; !atomic_load(&ended); i++) {
+        sy_stack_copy(PLACES - 2);
+        if (i % 8 == 0) nanosleep(&moment, NULL);
+    }
+    return arg;
+}
+
+/* A thread writes a copy again and again: who reads finds a whole one, or none. */
+static void a_copy_is_read_whole(void **state) {
+    (void)state;
+    enum { WHOLE = 500 };
+    begin_copies();
+    pthread_t writer;
+    assert_int_equal(pthread_create(&writer, NULL, copy_on, NULL), 0);
+    const uint32_t number = (UINT32_C(1) << 31) + PLACES - 2;
+    size_t first = 0;
+    for (int whole = 0; whole < WHOLE;) {
+        const void *const *frames;
+        size_t depth = sy_stack_frames(number, &frames);
+        if (!first) first = depth;
+        if (depth) assert_int_equal(depth, first);
+        whole += depth > 0;
+    }
+    atomic_store(&ended, true);
+    assert_int_equal(pthread_join(writer, NULL), 0);
+    end_copies();
 }
 
 static void handle(int signal) {
@@ -651,6 +788,11 @@ int main(void) {
         cmocka_unit_test(each_way_gives_who_called),
         cmocka_unit_test(frames_that_tables_confirmed_are_trusted),
         cmocka_unit_test(through_code_of_others_the_stack_is_whole),
+        cmocka_unit_test(a_copy_gives_who_called),
+        cmocka_unit_test(a_copy_needs_no_tables),
+        cmocka_unit_test(a_copy_is_replaced),
+        cmocka_unit_test(where_stacks_are_not_copied),
+        cmocka_unit_test(a_copy_is_read_whole),
         cmocka_unit_test(from_a_handler_it_is_whole),
         cmocka_unit_test(on_a_lower_stack_are_frames_too),
         cmocka_unit_test(what_was_interrupted_is_in_its_function),

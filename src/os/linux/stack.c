@@ -127,6 +127,72 @@ void sy_os_on_own_stack(void (*body)(void *arg), void *arg) {
     sy_linux_call_on(&now, run_visit, own_stack + OWN_BYTES);
 }
 
+#    if SY_OS_UNWINDS_REBUILT
+
+/* Calls body(arg) with the registers of a frame that has called this function, as far as unwinding
+ * tables tell: its return address lies below `stack`. The call itself goes on below that. */
+void SY_HIDDEN sy_linux_call_in(void *arg, body_function *body, uintptr_t stack, uintptr_t frame);
+
+__asm__(".pushsection .text\n"
+        ".hidden sy_linux_call_in\n"
+        ".globl sy_linux_call_in\n"
+        ".type sy_linux_call_in, @function\n"
+        "sy_linux_call_in:\n"
+        ".cfi_startproc\n"
+        "    pushq %rbp\n"
+        ".cfi_def_cfa_offset 16\n"
+        ".cfi_offset %rbp, -16\n"
+        "    pushq %rbx\n"
+        ".cfi_def_cfa_offset 24\n"
+        ".cfi_offset %rbx, -24\n"
+        ".cfi_remember_state\n"
+        "    movq %rsp, %rbx\n"
+        ".cfi_def_cfa_register %rbx\n"
+        "    leaq -16(%rdx), %rsp\n"
+        "    movq %rcx, %rbp\n"
+        ".cfi_def_cfa %rsp, 16\n"
+        ".cfi_same_value %rbp\n"
+        ".cfi_same_value %rbx\n"
+        "    call *%rsi\n"
+        "    movq %rbx, %rsp\n"
+        ".cfi_restore_state\n"
+        "    popq %rbx\n"
+        ".cfi_def_cfa_offset 16\n"
+        ".cfi_restore %rbx\n"
+        "    popq %rbp\n"
+        ".cfi_def_cfa_offset 8\n"
+        ".cfi_restore %rbp\n"
+        "    ret\n"
+        ".cfi_endproc\n"
+        ".size sy_linux_call_in, . - sy_linux_call_in\n"
+        ".popsection");
+
+/* Of the linker: the first byte of the file in memory, and the end of its code. */
+extern SY_HIDDEN const char __ehdr_start[], etext[];
+
+bool sy_os_is_library_code(uintptr_t code) {
+    const uintptr_t start = (uintptr_t)__ehdr_start, bytes = (uintptr_t)etext - start;
+    return code - start < bytes && getauxval(AT_PHDR) - start >= bytes;
+}
+
+typedef struct look {
+    sy_os_each_frame *each;
+    void *arg;
+} look;
+
+static void run_look(void *arg) {
+    const look *now = arg;
+    sy_os_unwind(now->each, now->arg);
+}
+
+void sy_os_unwind_rebuilt(const sy_os_rebuilt *from, sy_os_each_frame *each, void *arg) {
+    look now = {each, arg};
+    ((uintptr_t *)from->stack)[-1] = from->code;
+    sy_linux_call_in(&now, run_look, from->stack, from->frame);
+}
+
+#    endif
+
 /* Of this library's constructor and destructor: the compiler's own run before and after them. */
 static _Atomic bool between;
 
