@@ -1,6 +1,7 @@
 /* A program that changes its user and its groups while it has much memory and other threads. The C
  * library makes every thread do so that it knows, and the background threads have to follow. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <grp.h>
 #include <pthread.h>
 #include <sched.h>
@@ -25,21 +26,40 @@ static void become_nobody(void) {
     CHECK(setuid(0) != 0 && seteuid(0) != 0);
 }
 
+/* Calls visit(arg, status) for each thread of the process, with its file of figures. Returns how
+ * many threads there are. */
+static unsigned each_thread(void (*visit)(void *arg, FILE *status), void *arg) {
+    unsigned count = 0;
+    struct dirent *entry;
+    DIR *threads = opendir("/proc/self/task");
+    CHECK(threads);
+    while ((entry = readdir(threads)) != NULL) {
+        if (entry->d_name[0] == '.') continue;
+        char path[300];
+        snprintf(path, sizeof path, "/proc/self/task/%s/status", entry->d_name);
+        FILE *status = visit ? fopen(path, "r") : NULL;
+        if (status) {
+            visit(arg, status);
+            fclose(status);
+        }
+        count++;
+    }
+    closedir(threads);
+    return count;
+}
+
+static void expect_nobody(void *unused, FILE *status) {
+    (void)unused;
+    char line[256];
+    unsigned real = NOBODY, effective = NOBODY;
+    while (fgets(line, sizeof line, status))
+        if (sscanf(line, "Uid: %u %u", &real, &effective) == 2) break;
+    CHECK(real == NOBODY && effective == NOBODY);
+}
+
 /* The work of the background threads goes on: what is freed is returned. They have the new user as
  * well, so the process cannot get its rights back by them. */
-static void all_threads_are_nobody(void) {
-    char line[256], path[64];
-    for (int thread = getpid(); thread < getpid() + 64; thread++) {
-        snprintf(path, sizeof path, "/proc/self/task/%d/status", thread);
-        FILE *file = fopen(path, "r");
-        if (!file) continue;
-        unsigned real = NOBODY, effective = NOBODY;
-        while (fgets(line, sizeof line, file))
-            if (sscanf(line, "Uid: %u %u", &real, &effective) == 2) break;
-        fclose(file);
-        CHECK(real == NOBODY && effective == NOBODY);
-    }
-}
+static void all_threads_are_nobody(void) { each_thread(expect_nobody, NULL); }
 
 static void drop_rights(void *arg) {
     size_t threads = *(size_t *)arg;
@@ -58,28 +78,7 @@ static void drop_rights(void *arg) {
 }
 
 /* Whether a background thread runs. */
-static bool is_in_background(void) {
-    char path[64];
-    unsigned found = 0;
-    for (int thread = getpid() + 1; thread < getpid() + 64; thread++) {
-        snprintf(path, sizeof path, "/proc/self/task/%d", thread);
-        found += access(path, F_OK) == 0;
-    }
-    return found > 0;
-}
-
-static void check_all_threads(const char *format, unsigned wanted) {
-    char line[256], path[64];
-    for (int thread = getpid(); thread < getpid() + 64; thread++) {
-        snprintf(path, sizeof path, "/proc/self/task/%d/status", thread);
-        FILE *file = fopen(path, "r");
-        unsigned effective = wanted;
-        while (file && fgets(line, sizeof line, file))
-            if (sscanf(line, format, &effective) == 1) break;
-        if (file) fclose(file);
-        CHECK(effective == wanted);
-    }
-}
+static bool is_in_background(void) { return each_thread(NULL, NULL) > 1; }
 
 static int by_setuid(void) { return setuid(NOBODY); }
 static int by_seteuid(void) { return seteuid(NOBODY); }
@@ -106,6 +105,15 @@ static const struct change {
 #endif
 };
 
+static void expect_changed(void *arg, FILE *status) {
+    const struct change *change = arg;
+    char line[256];
+    unsigned effective = NOBODY;
+    while (fgets(line, sizeof line, status))
+        if (sscanf(line, change->format, &effective) == 1) break;
+    CHECK(effective == NOBODY);
+}
+
 /* Each function, while background threads run: afterwards no thread has the old user or group. */
 static void change_all_threads(void *arg) {
     const struct change *change = arg;
@@ -113,7 +121,7 @@ static void change_all_threads(void *arg) {
     memset(kept, 1, 40 << 20);
     while (!is_in_background()) hungry(2);
     if (change->call() != 0) _exit(SKIPPED);
-    check_all_threads(change->format, NOBODY);
+    each_thread(expect_changed, arg);
     free(kept);
     hungry(32);
 }
