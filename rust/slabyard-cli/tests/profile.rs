@@ -443,11 +443,45 @@ fn a_running_process_is_asked_for_its_samples() {
     assert!(refused.contains("slabyard record --stacks"), "{refused}");
 }
 
+/// The lines about the place with this function.
+fn place<'a>(text: &'a str, function: &str) -> &'a str {
+    let places = text.split("\n\n");
+    let of = |place: &&str| place.lines().any(|line| line.trim().starts_with(function));
+    places.skip(1).find(of).unwrap_or_else(|| panic!("{text}"))
+}
+
+#[test]
+fn ages_tell_a_leak_from_a_cache() {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = program(&folder, "aging", &USUAL);
+    let running = Running::start(&binary, "profile=8K");
+    // A process that pauses is judged as before.
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let text = stdout(&done(folder.path(), ["leaks", &running.1]));
+    assert!(text.starts_with("aging: "), "{text}");
+    assert!(
+        place(&text, "leak at aging.c:19").contains("A leak?"),
+        "{text}"
+    );
+    let cache = place(&text, "replace at aging.c:26");
+    assert!(cache.contains("a cache: what is old was freed"), "{text}");
+    assert!(
+        place(&text, "load at aging.c:15").contains("kept: nothing is new"),
+        "{text}"
+    );
+    let row = text.lines().find(|line| line.starts_with("heap-1024"));
+    assert!(row.unwrap().ends_with("A leak?"), "{text}");
+    let one = stdout(&done(folder.path(), ["leaks", &running.1, "-n", "1"]));
+    assert!(one.ends_with(" more: -n\n"), "{one}");
+}
+
 #[test]
 fn a_process_without_samples_is_told_so() {
     let folder = tempfile::tempdir().unwrap();
     let binary = program(&folder, "sampled", &USUAL);
     let running = Running::start(&binary, "");
+    let said = ends_with(folder.path(), ["leaks", &running.1], 1);
+    assert!(said.contains("SLABYARD=profile"), "{said}");
     let said = ends_with(folder.path(), ["profile", &running.1], 1);
     assert!(said.contains("SLABYARD=profile"), "{said}");
     let mut other = Command::new("sleep").arg("60").spawn().unwrap();

@@ -2,6 +2,7 @@
 
 use super::snapshot::{self, write_whole, Snapshot};
 use super::{map, metrics, process, text, top, trim, watch, Depth, Look};
+use crate::profile::leaks;
 use crate::ui;
 use anyhow::{bail, Context, Result};
 use clap::{Args, Subcommand};
@@ -24,6 +25,9 @@ pub enum Ask {
     Map(MapArgs),
     /// List the live objects of a cache: their addresses and sizes
     Walk(WalkArgs),
+    /// Show how old the live objects are, by size and by stack: a cache, or a leak? From the samples of
+    /// a process that was started with SLABYARD=profile
+    Leaks(LeaksArgs),
     /// Look for free objects that are in two places or in the wrong one, as after a double free
     Verify(VerifyArgs),
     /// Ask a running process to give its free memory back now
@@ -116,6 +120,16 @@ pub struct WalkArgs {
     /// List at most so many
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1000)]
     most: usize,
+}
+
+#[derive(Args)]
+pub struct LeaksArgs {
+    /// The process: its number, its name if it is the only one, or a core file
+    #[arg(value_name = "PROCESS")]
+    process: String,
+    /// Show so many stacks
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
+    stacks: usize,
 }
 
 #[derive(Args)]
@@ -225,6 +239,10 @@ pub fn run(ask: &Ask) -> Result<u8> {
                     ui::grouped(left)
                 ));
             }
+        }
+        Ask::Leaks(args) => {
+            let look = look(&args.process, Depth::Quick)?;
+            ui::print(&leaks::of(&look, args.stacks)?)?;
         }
         Ask::Verify(args) => return verify(&args.process),
         Ask::Trim(args) => ui::print(&trim::trim(process(&args.process)?)?)?,

@@ -73,13 +73,13 @@ fn values(site: &Site) -> [i64; 4] {
 }
 
 /// Whether a file is the library alone, and no program that is linked with it.
-fn is_library(path: &str) -> bool {
+pub(super) fn is_library(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.starts_with("libslabyard")
 }
 
 /// The stacks as a tree, and the number of each site's innermost node; 0: the stack is not known.
-fn tree(sites: &[Site]) -> (Vec<Node>, Vec<u32>) {
+pub(super) fn tree(sites: &[Site]) -> (Vec<Node>, Vec<u32>) {
     let mut nodes: Vec<Node> = Vec::new();
     let mut known: HashMap<(u32, u64), u32> = HashMap::new();
     let numbers = sites.iter().map(|site| {
