@@ -74,7 +74,7 @@ unsafe extern "C" fn tell(_: *mut c_void, account: *const sy_cache_account) -> c
         CStr::from_ptr(stats.name.as_ptr()).to_str().unwrap(),
         stats.object_size,
         stats.in_use,
-        stats.in_loaded + stats.in_depot,
+        stats.in_loaded + stats.in_depot + stats.in_quarantine,
         stats.mapped,
     );
     0
@@ -90,6 +90,8 @@ fn stage() {
     let odd = cache("odd", 33, SY_ZERO);
     let epochs = cache("epochs", 96, SY_EPOCHS);
     let checked = cache("checked", 48, SY_CHECKED | SY_POISON);
+    let waits = cache("waits", 80, SY_CHECKED | SY_QUARANTINE);
+    let named_waits = cache("named-waits", 40, SY_CHECKED | SY_QUARANTINE | SY_HANDLES);
     let zones = cache("zones", 56, SY_CHECKED | SY_REDZONE);
     // A file that is mapped as data has a note, too, as those that symbolizers read.
     let file = std::fs::File::open("/proc/self/exe").unwrap();
@@ -105,6 +107,8 @@ fn stage() {
         churn(epochs, 96, 3_000, 2);
         churn(checked, 48, 2_000, 2);
         churn(zones, 56, 2_000, 2);
+        churn(waits, 80, 2_000, 2);
+        churn(named_waits, 40, 2_000, 2);
         churn_sizes();
         let large = sy_malloc(9 << 20);
         large.cast::<u8>().write_bytes(3, 5 << 20);
@@ -151,6 +155,7 @@ fn stage() {
             ("free_units", own.free_units_bytes),
             ("kept_spans", own.kept_spans_bytes),
             ("headers", own.headers_bytes),
+            ("quarantine", own.quarantine_bytes),
             ("rss", own.resident_bytes),
         ] {
             println!("own {name} {bytes}");
@@ -318,6 +323,8 @@ fn agrees_with_the_struct(stage: &Stage, account: &Account) {
     assert_eq!(own["rounding"], account.of(What::Rounding));
     assert_eq!(own["depot_magazines"], account.of(What::DepotMagazines));
     assert_eq!(own["holes"], account.of(What::Holes));
+    assert_eq!(own["quarantine"], account.of(What::Quarantine));
+    assert!(own["quarantine"] >= 2 * 200 * 40, "{own:?}");
     assert_eq!(own["free_units"], account.of(What::FreeUnits));
     assert_eq!(own["headers"], account.of(What::Headers));
     // The library counts objects of mixed units that wait to be put back as live.

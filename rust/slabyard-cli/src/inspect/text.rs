@@ -248,6 +248,7 @@ fn who(pin: Pin, heap: &Heap) -> String {
             format!("magazines of thread {}", heap.number_of(thread))
         }
         Pin::Magazine(Holder::Depot) => "magazines in the depot".into(),
+        Pin::Magazine(Holder::Quarantine) => "the quarantine".into(),
         Pin::Nothing => "nothing: it goes back by age or with sy_trim".into(),
     }
 }
