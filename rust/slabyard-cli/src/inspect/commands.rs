@@ -1,8 +1,8 @@
 //! The subcommands that look into processes.
 
-use super::snapshot::{self, write_whole, Snapshot};
+use super::snapshot::{self, write_whole, Snapshot, StackRow};
 use super::{map, metrics, process, text, top, trim, watch, Depth, Look};
-use crate::profile::leaks;
+use crate::profile::{leaks, live};
 use crate::ui;
 use anyhow::{bail, Context, Result};
 use clap::{Args, Subcommand};
@@ -300,7 +300,28 @@ fn write_map(args: &MapArgs) -> Result<()> {
 
 fn write_snapshot(args: &SnapshotArgs) -> Result<()> {
     may_write(&args.output, args.force)?;
-    Snapshot::of(look(&args.process, Depth::Whole)?.account()).write(&args.output)
+    let look = look(&args.process, Depth::Whole)?;
+    Snapshot::of(look.account())
+        .with_stacks(stacks(&look))
+        .write(&args.output)
+}
+
+/// The stacks with most live memory; `None`: the process takes no samples.
+fn stacks(look: &Look) -> Option<Vec<StackRow>> {
+    const STACKS_MAX: usize = 1000;
+    let profile = live::of_look(look).ok()?;
+    let row = |stack: &&crate::profile::data::Stack| StackRow {
+        functions: stack
+            .frames
+            .iter()
+            .rev()
+            .map(|&at| profile.frames[at as usize].function.clone())
+            .collect(),
+        live_bytes: stack.values[0].max(0) as u64,
+        live_objects: stack.values[1].max(0) as u64,
+    };
+    let sorted = profile.sorted(0);
+    Some(sorted.iter().take(STACKS_MAX).map(row).collect())
 }
 
 fn may_write(file: &Path, force: bool) -> Result<()> {

@@ -28,10 +28,14 @@ pub const MEASURES: [Measure; 4] = [
 /// The profile of the process with this number, or the only one with this name.
 pub fn of_process(name: &str) -> Result<Profile> {
     let pid = inspect::process(name)?;
-    let look = Look::at(pid, Depth::Quick)?;
+    of_look(&Look::at(pid, Depth::Quick)?)
+}
+
+/// The same of a process or core that is read already.
+pub fn of_look(look: &Look) -> Result<Profile> {
     let (samples, program) = look
         .samples()
-        .with_context(|| format!("process {pid} has no profile"))?;
+        .with_context(|| format!("process {} has no profile", look.pid))?;
     Ok(profile_of(&samples, program))
 }
 

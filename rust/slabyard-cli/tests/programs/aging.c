@@ -28,13 +28,15 @@ APART void replace(int round) {
 }
 
 int main(void) {
+    printf("%d\n", getpid());
+    fflush(stdout);
     load();
     for (int i = 0; i < ROUNDS; i++) {
         leak();
         replace(i);
         usleep(5000);
     }
-    printf("%d\n", getpid());
+    puts("done");
     fflush(stdout);
     return getchar() == 'x';
 }
