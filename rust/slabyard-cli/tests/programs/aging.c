@@ -1,5 +1,5 @@
-/* For a second, one function leaks and another replaces the objects of a table. A third has allocated
- * at the start. Then it waits. */
+/* For a second, one function leaks and another replaces the objects of a table. A third has
+ * allocated at the start. Then it waits. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
