@@ -16,6 +16,7 @@
 #include "debug/stack.h"
 #include "debug/tags.h"
 #include "debug/tools.h"
+#include "heap/pprof.h"
 #include "magazine/client.h"
 #include "os/background.h"
 #include "os/facts.h"
@@ -52,7 +53,7 @@ const sy_part *const sy_parts[] = {
     &sy_options_part,                                        /* SY_RANK_OPTIONS */
     &sy_tags_part,                                           /* SY_RANK_TAGS */
     &sy_tools_part,                                          /* SY_RANK_TOOLS */
-    &sy_background_part,  &sy_facts_part,
+    &sy_background_part,  &sy_facts_part,   &sy_pprof_part,
 };
 
 const size_t sy_part_count = sizeof sy_parts / sizeof *sy_parts;

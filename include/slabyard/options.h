@@ -70,9 +70,9 @@ SY_API int sy_option_each(int (*visit)(void *arg, const sy_option *option), void
  * Tells whether the platform for which the library was built has a service. The services are those
  * in the table of docs/platforms.md: "free-addresses", "discards", "moves", "huge-pages", "locks",
  * "guards", "accesses", "threads", "background", "observer", "barriers", "forks", "copies",
- * "limits", "resident", "stacks", "places", "detectors", "locked-returns" and "reports". On Linux
- * all are there; the running kernel may still lack some, and a library may be built without
- * reports.
+ * "limits", "resident", "stacks", "places", "detectors", "locked-returns", "reports" and "signals".
+ * On Linux all are there; the running kernel may still lack some, and a library may be built
+ * without reports.
  *
  * Returns 1 or 0, or -1 with errno.
  *

@@ -125,6 +125,66 @@ SY_API int sy_get_stats_sized(sy_stats *stats, size_t size);
  */
 static inline void sy_get_stats(sy_stats *stats) { sy_get_stats_sized(stats, sizeof *stats); }
 
+/* ---- where the memory is ---- */
+
+/**
+ * The memory of the process by what it is for, in bytes: the rows of `slabyard account`. The tool
+ * looks at each page from outside. This function knows what was counted when magazines, slabs and
+ * units changed hands, so an object that the program has allocated but never written counts as
+ * memory here. What was returned to the system, and what was never used, is only in
+ * address_space_bytes.
+ */
+typedef struct sy_account {
+    /* Objects that the program has. */
+    size_t live_bytes;     /* a cache's with the size of its objects, others with their slots */
+    size_t large_bytes;    /* objects that have units or spans of their own */
+    size_t guarded_bytes;  /* objects on pages of their own (checks.h) */
+    size_t rounding_bytes; /* by which slots of live objects of caches exceed the objects */
+
+    /* Free memory. */
+    size_t quarantine_bytes;       /* objects kept back until others were freed (checks.h) */
+    size_t thread_magazines_bytes; /* objects in magazines of threads */
+    size_t depot_magazines_bytes;  /* objects in magazines in the depot */
+    size_t free_in_slabs_bytes;
+    size_t holes_bytes; /* between objects of several sizes */
+    size_t tails_bytes; /* ends of slabs, too small for an object or used for colouring */
+    size_t free_units_bytes;
+    size_t kept_spans_bytes; /* large objects that were freed, kept for reuse */
+
+    /* The library's own. */
+    size_t headers_bytes;       /* descriptors of slabs */
+    size_t records_bytes;       /* caches, bitmaps, descriptors of large objects */
+    size_t magazines_bytes;     /* magazines, threads */
+    size_t handles_bytes;       /* words of handles (handle.h) */
+    size_t arenas_bytes;        /* tags and tables of all arenas (vmem.h) */
+    size_t traces_bytes;        /* stacks */
+    size_t guard_records_bytes; /* of guarded objects */
+
+    size_t address_space_bytes; /* for objects; holds no memory */
+
+    /* The anonymous memory of the process in RAM, as the system counts it; 0: unknown. And what of
+     * it is in no row above: the program's own mappings, stacks, variables, another malloc. */
+    size_t resident_bytes, other_bytes;
+} sy_account;
+
+/* sy_get_account for a struct of `size` bytes (base.h). */
+SY_API int sy_get_account_sized(sy_account *account, size_t size);
+
+/**
+ * Fills `account`. It walks the slabs of one cache after the other, each under the lock of that
+ * cache; other threads go on, on their fast paths also in this cache. It reads one file of the
+ * system (/proc/self/statm), and none of control groups. errno is kept.
+ *
+ * Threads: any thread, but not in a signal handler, since it takes locks.
+ *
+ *     sy_account account;
+ *     sy_get_account(&account);
+ *     printf("%zu of %zu MiB are live\n", account.live_bytes >> 20, account.resident_bytes >> 20);
+ */
+static inline void sy_get_account(sy_account *account) {
+    sy_get_account_sized(account, sizeof *account);
+}
+
 /* ---- every cache ---- */
 
 /** The owner of a cache. */

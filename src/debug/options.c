@@ -28,6 +28,7 @@ enum {
     GUARD,
     SAMPLE,
     PROFILE,
+    PROFILE_FILE,
     GUARD_SLOTS,
     RANDOM,
     EDGES,
@@ -42,6 +43,8 @@ enum {
     ONLY,
     REPORT,
     STATS,
+    STATS_ON,
+    STATS_FILE,
     HELP,
     COLOUR,
     SYMBOLS,
@@ -59,15 +62,43 @@ enum {
 };
 
 /* Indexes of texts, from 1. */
-enum { NO_TEXT, TEXT_FAIL, TEXT_ONLY, TEXT_REPORT, TEXTS };
+enum { NO_TEXT, TEXT_FAIL, TEXT_ONLY, TEXT_REPORT, TEXT_STATS_FILE, TEXT_PROFILE_FILE, TEXTS };
 
+/* Indexes of types of values. */
+typedef enum value_type {
+    TYPE_YES_NO,
+    TYPE_TEXT,
+    TYPE_FAILURES,
+    TYPE_REDZONE,
+    TYPE_QUARANTINE,
+    TYPE_GUARD,
+    TYPE_GUARD_SLOTS,
+    TYPE_AUDIT,
+    TYPE_STACK_DEPTH,
+    TYPE_DECAY,
+    TYPE_LIMIT,
+    TYPE_PROFILE,
+    TYPE_SLACK,
+    TYPE_HUGE,
+    TYPE_LEAKS,
+    TYPE_LEAK_STATUS,
+    TYPE_EXPLAIN,
+    TYPE_MAINTENANCE,
+    TYPE_SIGNALS,
+    TYPE_UNWIND,
+    TYPE_COLOUR,
+    TYPE_ON_FAULT,
+    TYPE_TOOLS,
+} value_type;
+
+/* As few pointers as possible: they take pages of each process's own. */
 typedef struct row {
     sy_option says; /* describes the option; `bare` and `initial` are read as any value is */
-    const sy_value_type *type;
     unsigned check; /* the flag of a cache that the option sets if it is on */
-    unsigned text;  /* the index of its text */
     /* Without this service of the platform, the option keeps its initial value. 0: needs none. */
     unsigned service;
+    uint8_t type; /* value_type */
+    uint8_t text; /* the index of its text */
 } row;
 
 static bool read_leaks(const sy_value_type *type, sy_word word, uint64_t *value) {
@@ -123,108 +154,125 @@ enum {
     PROFILE_MAX = 1 << 30, /* bytes: a sample may stand for so many */
 };
 
-static const sy_value_type yes_no = {.read = sy_read_yes, .print = sy_print_yes};
-static const sy_value_type any_text = {.read = read_text};
-static const sy_value_type failures = {.read = read_failures};
-static const sy_value_type redzone = {.read = sy_read_bytes,
-                                      .print = sy_print_bytes,
-                                      .low = 16,
-                                      .high = REDZONE_MAX,
-                                      .granule = 16,
-                                      .can_be_off = true};
-static const sy_value_type quarantine = {.read = sy_read_number,
-                                         .print = sy_print_number,
-                                         .low = 1,
-                                         .high = WAITING_MAX,
-                                         .can_be_off = true};
-static const sy_value_type guard = {
-    .read = sy_read_rate, .print = sy_print_rate, .low = 1, .high = RARELY, .can_be_off = true};
-static const sy_value_type guard_slots = {
-    .read = sy_read_number, .print = sy_print_number, .low = 1, .high = SLOTS_MAX};
-static const sy_value_type audit = {.read = sy_read_number,
-                                    .print = sy_print_number,
-                                    .high = LOG_MAX,
-                                    .power_of_two = true,
-                                    .can_be_off = true};
-static const sy_value_type stack_depth = {
-    .read = sy_read_number, .print = sy_print_number, .low = 1, .high = DEPTH_MAX};
-static const sy_value_type decay = {
-    .read = sy_read_time, .print = sy_print_time, .low = 1, .high = DECAY_MAX, .can_be_off = true};
-static const sy_value_type limit = {.read = sy_read_bytes,
-                                    .print = sy_print_bytes,
-                                    .low = 1,
-                                    .high = INT64_MAX,
-                                    .can_be_off = true};
-static const sy_value_type profile = {.read = sy_read_bytes,
-                                      .print = sy_print_bytes,
-                                      .low = 1,
-                                      .high = PROFILE_MAX,
-                                      .can_be_off = true};
-static const sy_value_type slack = {.read = sy_read_percent,
-                                    .print = sy_print_percent,
-                                    .low = 1,
-                                    .high = PERCENT_MAX,
-                                    .can_be_off = true};
-static const sy_value_type huge = {.read = sy_read_bytes,
-                                   .print = sy_print_bytes,
-                                   .low = 2 << 20,
-                                   .high = INT64_MAX,
-                                   .can_be_off = true};
-static const sy_value_type leaks = {
-    .read = read_leaks, .print = sy_print_set, .choices = "destroy|exit|unreachable"};
-static const sy_value_type leak_status = {
-    .read = sy_read_number, .print = sy_print_number, .high = STATUS_MAX};
-static const sy_value_type explain = {
-    .read = read_explain, .print = sy_print_choice, .choices = "auto|yes|no"};
-static const sy_value_type maintenance = {
-    .read = read_maintenance, .print = sy_print_choice, .choices = "auto|yes|no"};
-static const sy_value_type unwind = {
-    .read = sy_read_choice, .print = sy_print_choice, .choices = "auto|frames|tables"};
-static const sy_value_type colour = {
-    .read = sy_read_choice, .print = sy_print_choice, .choices = "auto|always|never"};
-static const sy_value_type on_fault = {
-    .read = sy_read_choice, .print = sy_print_choice, .choices = "abort|continue"};
-static const sy_value_type tools = {
-    .read = sy_read_choice, .print = sy_print_choice, .choices = "auto|off|malloc"};
+static const sy_value_type types[] = {
+    [TYPE_YES_NO] = {.read = sy_read_yes, .print = sy_print_yes},
+    [TYPE_TEXT] = {.read = read_text},
+    [TYPE_FAILURES] = {.read = read_failures},
+    [TYPE_REDZONE] = {.read = sy_read_bytes,
+                      .print = sy_print_bytes,
+                      .low = 16,
+                      .high = REDZONE_MAX,
+                      .granule = 16,
+                      .can_be_off = true},
+    [TYPE_QUARANTINE] = {.read = sy_read_number,
+                         .print = sy_print_number,
+                         .low = 1,
+                         .high = WAITING_MAX,
+                         .can_be_off = true},
+    [TYPE_GUARD] = {.read = sy_read_rate,
+                    .print = sy_print_rate,
+                    .low = 1,
+                    .high = RARELY,
+                    .can_be_off = true},
+    [TYPE_GUARD_SLOTS] = {.read = sy_read_number,
+                          .print = sy_print_number,
+                          .low = 1,
+                          .high = SLOTS_MAX},
+    [TYPE_AUDIT] = {.read = sy_read_number,
+                    .print = sy_print_number,
+                    .high = LOG_MAX,
+                    .power_of_two = true,
+                    .can_be_off = true},
+    [TYPE_STACK_DEPTH] = {.read = sy_read_number,
+                          .print = sy_print_number,
+                          .low = 1,
+                          .high = DEPTH_MAX},
+    [TYPE_DECAY] = {.read = sy_read_time,
+                    .print = sy_print_time,
+                    .low = 1,
+                    .high = DECAY_MAX,
+                    .can_be_off = true},
+    [TYPE_LIMIT] = {.read = sy_read_bytes,
+                    .print = sy_print_bytes,
+                    .low = 1,
+                    .high = INT64_MAX,
+                    .can_be_off = true},
+    [TYPE_PROFILE] = {.read = sy_read_bytes,
+                      .print = sy_print_bytes,
+                      .low = 1,
+                      .high = PROFILE_MAX,
+                      .can_be_off = true},
+    [TYPE_SLACK] = {.read = sy_read_percent,
+                    .print = sy_print_percent,
+                    .low = 1,
+                    .high = PERCENT_MAX,
+                    .can_be_off = true},
+    [TYPE_HUGE] = {.read = sy_read_bytes,
+                   .print = sy_print_bytes,
+                   .low = 2 << 20,
+                   .high = INT64_MAX,
+                   .can_be_off = true},
+    [TYPE_LEAKS] = {.read = read_leaks,
+                    .print = sy_print_set,
+                    .choices = "destroy|exit|unreachable"},
+    [TYPE_LEAK_STATUS] = {.read = sy_read_number, .print = sy_print_number, .high = STATUS_MAX},
+    [TYPE_EXPLAIN] = {.read = read_explain, .print = sy_print_choice, .choices = "auto|yes|no"},
+    [TYPE_MAINTENANCE] = {.read = read_maintenance,
+                          .print = sy_print_choice,
+                          .choices = "auto|yes|no"},
+    [TYPE_SIGNALS] = {.read = sy_read_choice,
+                      .print = sy_print_choice,
+                      .choices = "off|SIGUSR1|SIGUSR2|SIGHUP|SIGURG"},
+    [TYPE_UNWIND] = {.read = sy_read_choice,
+                     .print = sy_print_choice,
+                     .choices = "auto|frames|tables"},
+    [TYPE_COLOUR] = {.read = sy_read_choice,
+                     .print = sy_print_choice,
+                     .choices = "auto|always|never"},
+    [TYPE_ON_FAULT] = {.read = sy_read_choice,
+                       .print = sy_print_choice,
+                       .choices = "abort|continue"},
+    [TYPE_TOOLS] = {.read = sy_read_choice, .print = sy_print_choice, .choices = "auto|off|malloc"},
+};
 
 static const row table[OPTIONS] = {
     [DEBUG] =
         {.says = {"debug", "yes|no", "yes", "no",
                   "The checks for development and tests: sets check, redzone, poison, "
                   "quarantine, audit and explain. Options after it can change each of these."},
-         .type = &yes_no},
+         .type = TYPE_YES_NO},
     [CHECK] = {.says = {"check", "yes|no", "yes", "no",
                         "Every free is validated: foreign pointers, double frees, wrong caches and "
                         "sizes."},
-               .type = &yes_no,
+               .type = TYPE_YES_NO,
                .check = SY_CHECKED},
     [REDZONE] = {.says = {"redzone", "BYTES, 16 to 64K, or off", "64", "off",
                           "This many bytes, rounded up to a multiple of 16, before and behind "
                           "each object are filled and verified."},
-                 .type = &redzone,
+                 .type = TYPE_REDZONE,
                  .check = SY_REDZONE},
     [POISON] = {.says = {"poison", "yes|no", "yes", "no",
                          "Free objects are filled with a pattern, which is verified "
                          "before they are given out again."},
-                .type = &yes_no,
+                .type = TYPE_YES_NO,
                 .check = SY_POISON},
     [QUARANTINE] = {.says = {"quarantine", "N, 1 to 1048576, or off", "256", "off",
                              "This many freed objects of each cache wait before they are "
                              "reused."},
-                    .type = &quarantine,
+                    .type = TYPE_QUARANTINE,
                     .check = SY_QUARANTINE},
     [EXIT_CHECK] = {.says = {"exit-check", "yes|no", "yes", "yes",
                              "Free objects that poison has filled are verified once more "
                              "when the process ends."},
-                    .type = &yes_no},
+                    .type = TYPE_YES_NO},
     [ZERO] = {.says = {"zero", "yes|no", "yes", "no",
                        "Objects are filled with zeroes when they are freed."},
-              .type = &yes_no,
+              .type = TYPE_YES_NO,
               .check = SY_ZERO},
     [GUARD] = {.says = {"guard", "1/N, N, all or off", "1/1000", "off",
                         "One allocation in N gets pages of its own, with inaccessible "
                         "pages beside them."},
-               .type = &guard,
+               .type = TYPE_GUARD,
                .check = SY_GUARD,
                .service = SY_OS_GUARDS},
     [SAMPLE] = {.says = {"sample", "1/N, N, all or off", "1/50000", "off",
@@ -232,48 +280,55 @@ static const row table[OPTIONS] = {
                          "does, but with N of 10,000 or more at most 200 in a second; each "
                          "allocation takes two instructions more, and frees stay as fast as "
                          "without."},
-                .type = &guard,
+                .type = TYPE_GUARD,
                 .service = SY_OS_GUARDS},
     [PROFILE] =
         {.says = {"profile", "BYTES, or off", "512K", "off",
                   "The drop-in malloc samples objects, one in so many allocated bytes, with "
                   "their stacks, for sy_profile_write."},
-         .type = &profile,
+         .type = TYPE_PROFILE,
          .service = SY_OS_STACKS},
+    [PROFILE_FILE] = {.says = {"profile-file", "PATH, or off", NULL, "off",
+                               "The file that the profile is written to at exit, in the format of "
+                               "pprof; %p in the name stands for the number of the process. Sets "
+                               "profile, unless that is set itself."},
+                      .type = TYPE_TEXT,
+                      .text = TEXT_PROFILE_FILE,
+                      .service = SY_OS_STACKS},
     [GUARD_SLOTS] = {.says = {"guard-slots", "N, 1 to 65536", NULL, "16384",
                               "The most objects that are guarded at a time, freed ones included; "
                               "at first 256, and more as objects that live long need them."},
-                     .type = &guard_slots,
+                     .type = TYPE_GUARD_SLOTS,
                      .service = SY_OS_GUARDS},
     [RANDOM] = {.says = {"random", "yes|no", "yes", "no", "Slots are given out in random order."},
-                .type = &yes_no,
+                .type = TYPE_YES_NO,
                 .check = SY_RANDOM},
     [EDGES] = {.says = {"edges", "yes|no", "yes", "no",
                         "The ends of each slab are filled, and verified when the slab "
                         "is released."},
-               .type = &yes_no,
+               .type = TYPE_YES_NO,
                .check = SY_EDGES},
     [DUMP] = {.says = {"dump", "yes|no", "yes", "yes", "Core dumps contain the memory of objects."},
-              .type = &yes_no},
+              .type = TYPE_YES_NO},
     [LOCK] = {.says = {"lock", "yes|no", "yes", "no",
                        "The memory of objects is locked: never written to swap."},
-              .type = &yes_no,
+              .type = TYPE_YES_NO,
               .check = SY_LOCKED,
               .service = SY_OS_LOCKS},
     [AUDIT] = {.says = {"audit", "N, 0 to 1048576, or off", "0", "off",
                         "The stack, thread and time of each allocation and free are "
                         "recorded, and the last N operations of each cache are kept "
                         "(N is rounded up to a power of two)."},
-               .type = &audit,
+               .type = TYPE_AUDIT,
                .check = SY_AUDIT},
     [STACK_DEPTH] = {.says = {"stack-depth", "N, 1 to 64", NULL, "16",
                               "The number of frames that are recorded of each stack."},
-                     .type = &stack_depth,
+                     .type = TYPE_STACK_DEPTH,
                      .service = SY_OS_STACKS},
     [UNWIND] = {.says = {"unwind", "auto|frames|tables", NULL, "auto",
                          "How stacks are found: by frame pointers, by unwinding tables, or by "
                          "whichever works."},
-                .type = &unwind,
+                .type = TYPE_UNWIND,
                 .service = SY_OS_STACKS},
     [LEAKS] = {.says = {"leaks", "off, all, or destroy, exit, unreachable with + between", "exit",
                         "off",
@@ -281,99 +336,112 @@ static const row table[OPTIONS] = {
                         "when the process exits, or at both times (all); with "
                         "unreachable, the report at exit lists only those that "
                         "nothing points to. Turns audit on."},
-               .type = &leaks,
+               .type = TYPE_LEAKS,
                .service = SY_OS_REPORTS},
     [LEAK_STATUS] = {.says = {"leak-status", "N, 0 to 255", NULL, "0",
                               "The exit status of a process that has leaks at exit; 0: the "
                               "status stays as it is."},
-                     .type = &leak_status,
+                     .type = TYPE_LEAK_STATUS,
                      .service = SY_OS_REPORTS},
     [FAIL] = {.says = {"fail", "SPECIFICATION, or off", NULL, "off",
                        "Allocations, or calls to the system, are made to fail."},
-              .type = &failures,
+              .type = TYPE_FAILURES,
               .text = TEXT_FAIL},
     [ONLY] = {.says = {"only", "NAMES", NULL, "*",
                        "The caches that checks apply to: names, which may contain * "
                        "and ?, with + between them."},
-              .type = &any_text,
+              .type = TYPE_TEXT,
               .text = TEXT_ONLY},
     [REPORT] = {.says = {"report", "PATH, or stderr", NULL, "stderr",
                          "The file that reports are appended to."},
-                .type = &any_text,
+                .type = TYPE_TEXT,
                 .text = TEXT_REPORT,
                 .service = SY_OS_REPORTS},
     [STATS] = {.says = {"stats", "yes|no", "yes", "no",
-                        "A table of memory by cache is written to stderr at exit."},
-               .type = &yes_no,
+                        "A table of memory by cache is written at exit."},
+               .type = TYPE_YES_NO,
                .service = SY_OS_REPORTS},
+    [STATS_ON] = {.says = {"stats-on", "SIGUSR1, SIGUSR2, SIGHUP, SIGURG, or off", NULL, "off",
+                           "The background thread writes this table at this signal, within a "
+                           "second. The program must not use the signal itself."},
+                  .type = TYPE_SIGNALS,
+                  .service = SY_OS_SIGNALS},
+    [STATS_FILE] = {.says = {"stats-file", "PATH, or stderr", NULL, "stderr",
+                             "The file that these tables are appended to; if its name ends in "
+                             ".json, each is a line of JSON."},
+                    .type = TYPE_TEXT,
+                    .text = TEXT_STATS_FILE,
+                    .service = SY_OS_REPORTS},
     [HELP] = {.says = {"help", "yes|no", "yes", "no",
                        "All options are listed on stderr at start; the program then "
                        "runs as usual."},
-              .type = &yes_no},
+              .type = TYPE_YES_NO},
     [COLOUR] = {.says = {"colour", "auto|always|never", NULL, "auto",
                          "Colours in reports; auto: on a terminal, if NO_COLOR is not set."},
-                .type = &colour,
+                .type = TYPE_COLOUR,
                 .service = SY_OS_REPORTS},
     [SYMBOLS] = {.says = {"symbols", "yes|no", "yes", "yes",
                           "Reports name functions, files and lines."},
-                 .type = &yes_no,
+                 .type = TYPE_YES_NO,
                  .service = SY_OS_REPORTS},
     [EXPLAIN] = {.says = {"explain", "auto|yes|no", "yes", "auto",
                           "A report explains a SIGSEGV or SIGBUS that hits a guarded "
                           "object or comes from a pointer that was read from poison; "
                           "auto: once an object is guarded."},
-                 .type = &explain,
+                 .type = TYPE_EXPLAIN,
                  .service = SY_OS_ACCESSES},
     [ON_FAULT] = {.says = {"on-fault", "abort|continue", NULL, "abort",
                            "After a report, the process aborts or continues."},
-                  .type = &on_fault},
+                  .type = TYPE_ON_FAULT},
     [TOOLS] = {.says = {"tools", "auto|off|malloc", NULL, "auto",
                         "Valgrind or AddressSanitizer, if present, is told about each "
                         "object (auto) or not (off); or objects are allocated with "
                         "malloc (malloc)."},
-               .type = &tools},
+               .type = TYPE_TOOLS},
     [DECAY] = {.says = {"decay", "TIME: 1500ms, 2s, 1min, or off", NULL, "250ms",
                         "Memory that stays unused returns to the system within two to "
                         "four times this time."},
-               .type = &decay},
+               .type = TYPE_DECAY},
     [MAINTENANCE] = {.says = {"maintenance", "auto|yes|no", "yes", "no",
                               "A background thread returns unused memory, instead of the "
                               "threads that allocate; auto: once 16 MiB are in use. "
                               "libslabyard-malloc: auto."},
-                     .type = &maintenance,
+                     .type = TYPE_MAINTENANCE,
                      .service = SY_OS_BACKGROUND},
     [SYSTEM_FILES] = {.says = {"system-files", "yes|no", "yes", "yes",
                                "Files of the system tell the memory limit, the memory in use and "
                                "the setting of huge pages. They are read at the start and by the "
                                "background thread; with no, never, and maintenance=auto starts "
                                "no thread."},
-                      .type = &yes_no},
+                      .type = TYPE_YES_NO},
     [NAMES] = {.says = {"names", "yes|no", "yes", "no",
                         "Mappings of the library have names in the system's list of them "
                         "(/proc/PID/maps), such as [anon:slabyard]."},
-               .type = &yes_no},
+               .type = TYPE_YES_NO},
     [LIMIT] = {.says = {"limit", "BYTES: 500M, 2G, or off", NULL, "off",
                         "The most bytes that slabs and large objects of the process "
                         "may take."},
-               .type = &limit},
+               .type = TYPE_LIMIT},
     [SLACK] = {.says = {"slack", "PER CENT: 25%, 100%, or off", NULL, "off",
                         "Bounds the memory that Slabyard holds: to the most that live objects "
                         "needed at a moment of the last one to two seconds, plus this part of it, "
                         "at least 4 MiB."},
-               .type = &slack},
+               .type = TYPE_SLACK},
     [HUGE_PAGES] = {.says = {"huge", "BYTES, 2M or more, or off", NULL, "128M",
                              "Once this many bytes are in use, caches that grow get huge "
                              "pages, if the system has them. Large objects that the program "
                              "writes get them from a quarter of it."},
-                    .type = &huge,
+                    .type = TYPE_HUGE,
                     .service = SY_OS_HUGE_PAGES},
 };
 
-static const unsigned late_rows[] = {[SY_LATE_DECAY] = DECAY,
-                                     [SY_LATE_MAINTENANCE] = MAINTENANCE,
-                                     [SY_LATE_LIMIT] = LIMIT,
-                                     [SY_LATE_SLACK] = SLACK,
-                                     [SY_LATE_FAILURES] = FAIL};
+static bool read_value(const row *it, sy_word word, uint64_t *value) {
+    return types[it->type].read(&types[it->type], word, value);
+}
+
+static const unsigned late_rows[] = {
+    [SY_LATE_DECAY] = DECAY, [SY_LATE_MAINTENANCE] = MAINTENANCE, [SY_LATE_LIMIT] = LIMIT,
+    [SY_LATE_SLACK] = SLACK, [SY_LATE_FAILURES] = FAIL,           [SY_LATE_STATS_ON] = STATS_ON};
 
 /* ---- settings ---- */
 
@@ -424,7 +492,7 @@ static sy_option describe(unsigned which) {
 static bool set_value(settings *all, unsigned which, sy_word word) {
     const row *it = &table[which];
     uint64_t value;
-    if (!it->type->read(it->type, word, &value)) return false;
+    if (!read_value(it, word, &value)) return false;
     all->value[which] = value;
     if (it->text) {
         memcpy(all->text[it->text], word.start, word.length);
@@ -441,8 +509,7 @@ static void set_initial(settings *all) {
 static uint32_t amount(unsigned which) {
     uint64_t value = current.value[which];
     const row *it = &table[which];
-    if (value == SY_VALUE_OFF && it->says.bare)
-        it->type->read(it->type, word_of(it->says.bare), &value);
+    if (value == SY_VALUE_OFF && it->says.bare) read_value(it, word_of(it->says.bare), &value);
     return (uint32_t)value;
 }
 
@@ -457,6 +524,13 @@ static unsigned checks(void) {
     return choice(LEAKS) ? flags | SY_AUDIT : flags;
 }
 
+/* Bytes a sample; 0: none is taken. */
+static uint64_t profile_mean(void) {
+    bool has_file = strcmp(current.text[TEXT_PROFILE_FILE], "off") != 0;
+    bool implied = has_file && !(chosen & UINT64_C(1) << PROFILE);
+    return is_on(PROFILE) || implied ? amount(PROFILE) : 0;
+}
+
 /* Writes the settings to the words that the library reads. The lock is held. */
 static void publish(void) {
     SY_HOLDS(&lock);
@@ -467,7 +541,7 @@ static void publish(void) {
     sy_options_now.audit_log = amount(AUDIT);
     sy_options_now.guard_every = amount(GUARD);
     sy_options_now.sample_every = is_on(SAMPLE) ? amount(SAMPLE) : 0;
-    sy_options_now.profile = is_on(PROFILE) ? amount(PROFILE) : 0;
+    sy_options_now.profile = profile_mean();
     sy_options_now.guard_slots = amount(GUARD_SLOTS);
     sy_options_now.stack_depth = amount(STACK_DEPTH);
     sy_options_now.unwind = choice(UNWIND);
@@ -513,18 +587,19 @@ static bool next_part(sy_word *rest, part *next) {
     return false;
 }
 
-/* The service that an option needs, and that is missing; 0: none. One value of `leaks` needs one
- * more. */
+/* The service that an option needs, and that is missing; 0: none. `stats-on`, and one value of
+ * `leaks`, need one more. */
 static unsigned missing_service(unsigned which) {
     unsigned service = table[which].service;
     if (which == LEAKS && sy_os_has(service)) service = SY_OS_COPIES;
+    if (which == STATS_ON && sy_os_has(service)) service = SY_OS_REPORTS;
     return sy_os_has(service) ? 0 : service;
 }
 
 static bool is_initial(unsigned which, uint64_t value) {
     const row *it = &table[which];
     uint64_t initial;
-    return it->type->read(it->type, word_of(it->says.initial), &initial) && value == initial;
+    return read_value(it, word_of(it->says.initial), &initial) && value == initial;
 }
 
 /* Whether the option can have this value although a service is missing. A text is not looked at. */
@@ -785,7 +860,7 @@ int sy_get_option(const char *name, char *value, size_t room) {
     if (it->text)
         sy_text_add(&text, current.text[it->text]);
     else
-        it->type->print(it->type, current.value[which], &text);
+        types[it->type].print(&types[it->type], current.value[which], &text);
     sy_lock_release(&lock);
     if (text.length >= room) {
         errno = ERANGE;
@@ -833,6 +908,10 @@ static void copy_text(unsigned which, const char *none, char *text) {
 }
 
 void sy_options_report_path(char *path) { copy_text(TEXT_REPORT, "stderr", path); }
+
+void sy_options_stats_path(char *path) { copy_text(TEXT_STATS_FILE, "stderr", path); }
+
+void sy_options_profile_path(char *path) { copy_text(TEXT_PROFILE_FILE, "off", path); }
 
 void sy_options_failures(char *text) { copy_text(TEXT_FAIL, "off", text); }
 

@@ -37,13 +37,14 @@ typedef enum sy_maintenance {
 /* SY_LEAKS_LOST: only unreachable objects are reported. */
 enum { SY_LEAKS_AT_DESTROY = 1, SY_LEAKS_AT_EXIT = 2, SY_LEAKS_LOST = 4 };
 /* Options that other layers carry out. Their values: milliseconds, 0: never; sy_maintenance; bytes,
- * 0: none; per cent, 0: none; a text. */
+ * 0: none; per cent, 0: none; a text; a signal (os.h), 0: none. */
 typedef enum sy_late {
     SY_LATE_DECAY,
     SY_LATE_MAINTENANCE,
     SY_LATE_LIMIT,
     SY_LATE_SLACK,
-    SY_LATE_FAILURES
+    SY_LATE_FAILURES,
+    SY_LATE_STATS_ON
 } sy_late;
 
 typedef struct sy_options {
@@ -93,6 +94,8 @@ bool sy_options_mean(const char *cache);
 
 /* Copies the option's text: at most SY_OPTION_TEXT_MAX bytes and a 0; "" if it is not set. */
 void sy_options_report_path(char *path);
+void sy_options_stats_path(char *path);
+void sy_options_profile_path(char *path);
 void sy_options_failures(char *text);
 
 /* For the layer that carries out the option: whether it was set since the last call. Sets *value to

@@ -34,11 +34,12 @@ static const struct {
     {"detectors", "detectors of races"},
     {"locked-returns", "return of locked pages"},
     {"reports", "reports"},
+    {"signals", "signals"},
 };
 
 enum { SERVICES = sizeof services / sizeof *services };
 
-_Static_assert(SY_OS_REPORTS == 1u << (SERVICES - 1), "a row for each bit");
+_Static_assert(SY_OS_SIGNALS == 1u << (SERVICES - 1), "a row for each bit");
 
 const char *sy_service_meaning(unsigned service) {
     unsigned row = 0;

@@ -28,6 +28,8 @@ typedef struct sy_teller {
     void (*line)(const char *line, size_t bytes);
     /* A cache with live objects is about to be destroyed, or cannot be. errno is kept. */
     void (*leaks)(struct sy_cache *cache);
+    /* Writes the account of memory to where the option `stats-file` says. errno is kept. */
+    void (*account)(void);
     /* Adds what lies at an address to the report of a tool (tools.h). */
     void (*address)(uintptr_t address);
 } sy_teller;

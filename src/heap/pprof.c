@@ -20,8 +20,11 @@
 
 #include "base/bits.h"
 #include "base/random.h"
+#include "base/text.h"
+#include "debug/options.h"
 #include "debug/profile.h"
 #include "debug/stack.h"
+#include "heap/pprof.h"
 #include "magazine/sleepers.h"
 #include "os/os.h"
 #include "os/pages.h"
@@ -108,7 +111,9 @@ static void put_key_of_bytes(part *to, unsigned field, size_t length) {
 enum { CODE_MAX = 2048 }; /* files of code that are described */
 
 typedef struct notes {
+    const char *path; /* of a file that is written; NULL: `fd` */
     int fd, error;
+    bool begun;    /* something was written */
     size_t length; /* bytes in `text` that are not written yet */
     char text[4096];
     uint64_t strings; /* how many were written */
@@ -119,8 +124,17 @@ typedef struct notes {
     uintptr_t frames[]; /* a hash set; 0: free */
 } notes;
 
+static int write_to_file(const notes *to) {
+    return to->begun ? sy_os_append(to->path, to->text, to->length)
+                     : sy_os_replace(to->path, to->text, to->length);
+}
+
 static void flush_text(notes *to) {
-    if (!to->error) to->error = sy_os_write(to->fd, to->text, to->length);
+    if (!to->error && !to->path)
+        to->error = sy_os_write(to->fd, to->text, to->length);
+    else if (!to->error)
+        to->error = write_to_file(to) == 0 ? 0 : errno;
+    to->begun = true;
     to->length = 0;
 }
 
@@ -300,7 +314,8 @@ static void write_profile(notes *to) {
     flush_text(to);
 }
 
-int sy_profile_write(int fd) {
+/* `path`: a file; NULL: `fd`. 0, or -1 with errno. */
+static int write_to(const char *path, int fd) {
     if (sy_start() != 0) return -1;
     if (!sy_profile_period()) {
         errno = ENOENT;
@@ -309,6 +324,7 @@ int sy_profile_write(int fd) {
     size_t frames, bytes = bytes_of_notes(&frames);
     notes *to = sy_pages_take(bytes, sy_os_page_size(), "slabyard pprof");
     if (!to) return -1;
+    to->path = path;
     to->fd = fd;
     to->mask = frames - 1;
     write_profile(to);
@@ -317,3 +333,46 @@ int sy_profile_write(int fd) {
     if (error) errno = error;
     return error ? -1 : 0;
 }
+
+int sy_profile_write(int fd) { return write_to(NULL, fd); }
+
+/* ---- at exit ---- */
+
+/* Replaces %p by the number of the process. */
+static void expand(const char *path, sy_text *name) {
+    for (; *path; path++) {
+        if (path[0] == '%' && path[1] == 'p') {
+            sy_text_add_number(name, (uint64_t)sy_os_process());
+            path++;
+        } else {
+            sy_text_add(name, (char[]){*path, 0});
+        }
+    }
+    name->bytes[name->length < SY_TEXT_MAX ? name->length : SY_TEXT_MAX - 1] = 0;
+}
+
+static __attribute__((noinline)) void tell_no_file(const sy_text *name) {
+    sy_text text = {.length = 0};
+    sy_text_add(&text, "slabyard: profile-file: cannot write to ");
+    sy_text_add(&text, name->bytes);
+    sy_text_add(&text, "\n");
+    sy_os_write(sy_os_stderr(), text.bytes, text.length);
+}
+
+static void write_at_exit(void) {
+    char path[SY_OPTION_TEXT_MAX + 1];
+    sy_text name = {.length = 0};
+    int saved = errno;
+    sy_options_profile_path(path);
+    expand(path, &name);
+    if (*path && sy_profile_period() && write_to(name.bytes, -1) != 0) tell_no_file(&name);
+    errno = saved;
+}
+
+static int announce_profile(void) {
+    char path[SY_OPTION_TEXT_MAX + 1];
+    sy_options_profile_path(path);
+    return *path ? sy_os_at_exit(write_at_exit) : 0;
+}
+
+const sy_part sy_pprof_part = {.finish = announce_profile};

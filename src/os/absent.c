@@ -136,6 +136,16 @@ int sy_os_at_fork(void (*prepare)(void), void (*parent)(void), void (*child)(voi
 }
 
 #endif
+#if !(SY_OS_SERVICES & SY_OS_SIGNALS)
+
+int sy_os_note_signal(unsigned which, _Atomic uint8_t *byte) {
+    (void)byte;
+    return which == SY_OS_NO_SIGNAL ? 0 : sy_os_failed(ENOSYS);
+}
+
+bool sy_os_notes_signal(void) { return false; }
+
+#endif
 #if !(SY_OS_SERVICES & SY_OS_COPIES)
 
 int sy_os_ask_child(sy_os_work *work, const void *question, void *answer, size_t bytes,

@@ -771,6 +771,13 @@ int __wrap_sy_os_append(const char *path, const char *text, size_t length) {
     return decide(SY_FAKE_APPEND) ? -1 : __real_sy_os_append(path, text, length);
 }
 
+int __real_sy_os_replace(const char *path, const char *text, size_t length);
+int __wrap_sy_os_replace(const char *path, const char *text, size_t length);
+
+int __wrap_sy_os_replace(const char *path, const char *text, size_t length) {
+    return decide(SY_FAKE_APPEND) ? -1 : __real_sy_os_replace(path, text, length);
+}
+
 /* ---- where the program is ---- */
 
 bool __real_sy_os_stack(uintptr_t here, sy_os_bounds *bounds);

@@ -387,6 +387,22 @@ bool sy_os_is_terminal(int fd);
  * alone. -1: the file could not be opened, or not all of the text was written. */
 int sy_os_append(const char *path, const char *text, size_t length);
 
+/* The same, in place of what the file had. */
+int sy_os_replace(const char *path, const char *text, size_t length);
+
+/* ---- a signal that is noted ---- */
+
+/* The signals that can be noted; in the order of the words of the option `stats-on`. */
+enum { SY_OS_NO_SIGNAL, SY_OS_USR1, SY_OS_USR2, SY_OS_HUP, SY_OS_URG };
+
+/* From now on a handler of this signal sets *byte to 1, and does nothing else. The signal noted
+ * before is the program's again. -1 with EBUSY: the signal has a handler already or is ignored;
+ * ENOSYS: the platform has no signals. */
+int sy_os_note_signal(unsigned which, _Atomic uint8_t *byte);
+
+/* Whether the signal is noted still: the program may have set a handler of its own since. */
+bool sy_os_notes_signal(void);
+
 /* ---- where the program is ---- */
 
 /* A part of the calling thread's stack. From any address in it up to `high`, all bytes are readable

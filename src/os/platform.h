@@ -99,9 +99,10 @@
 #define SY_OS_DETECTORS      (1u << 17) /* detectors of races are told what is in order */
 #define SY_OS_LOCKED_RETURNS (1u << 18) /* locked pages go back to the system, and stay locked */
 #define SY_OS_REPORTS        (1u << 19) /* reports, accounts, leaks; not with SY_NO_REPORTS */
+#define SY_OS_SIGNALS        (1u << 20) /* the library notes a signal */
 
 #if SY_PLATFORM_LINUX
-#    define SY_PLATFORM_SERVICES ((1u << 19) - 1)
+#    define SY_PLATFORM_SERVICES (((1u << 19) - 1) | SY_OS_SIGNALS)
 #elif SY_PLATFORM_WINDOWS
 #    define SY_PLATFORM_SERVICES                                                               \
         (SY_OS_FREE_ADDRESSES | SY_OS_DISCARDS | SY_OS_LOCKS | SY_OS_GUARDS | SY_OS_ACCESSES | \
@@ -110,7 +111,7 @@
 #elif SY_PLATFORM_POSIX
 #    define SY_PLATFORM_SERVICES                                                              \
         (SY_OS_FREE_ADDRESSES | SY_OS_DISCARDS | SY_OS_LOCKS | SY_OS_GUARDS | SY_OS_THREADS | \
-         SY_OS_BACKGROUND | SY_OS_FORKS | SY_OS_LIMITS |                                      \
+         SY_OS_BACKGROUND | SY_OS_FORKS | SY_OS_LIMITS | SY_OS_SIGNALS |                      \
          (SY_PLATFORM_DARWIN ? SY_OS_RESIDENT : 0))
 #elif SY_PLATFORM_PORTABLE && (defined(__STDC_NO_THREADS__) || defined(__wasm__))
 #    define SY_PLATFORM_SERVICES 0u

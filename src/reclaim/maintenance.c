@@ -16,14 +16,17 @@
 
 #include <errno.h>
 #include <slabyard/limit.h>
+#include <slabyard/options.h>
 #include <stddef.h>
 
 #include "base/flag.h"
 #include "base/shape.h"
+#include "base/text.h"
 #include "chunk/chunk.h"
 #include "chunk/quota.h"
 #include "debug/fail.h"
 #include "debug/options.h"
+#include "debug/tell.h"
 #include "os/background.h"
 #include "os/facts.h"
 #include "os/lock.h"
@@ -42,12 +45,14 @@ enum { END_LOOKS = 20 };
 static const uint64_t END_LOOKS_APART_NS = 5000000;
 
 static _Atomic uint32_t state;
-static _Atomic uint32_t pauses; /* number of threads that need a process without this one */
-static sy_flag forbidden;       /* by a sandbox */
-static SY_TLS bool is_it;       /* this thread is the maintenance thread */
-static _Atomic uint8_t asked;   /* a trim; set by `slabyard trim`, from another process */
-static bool observed;           /* used by the maintenance thread: the observer runs */
-static _Atomic bool hidden;     /* the maintenance thread that ran last was started hidden */
+static _Atomic uint32_t pauses;       /* number of threads that need a process without this one */
+static sy_flag forbidden;             /* by a sandbox */
+static SY_TLS bool is_it;             /* this thread is the maintenance thread */
+static _Atomic uint8_t asked;         /* a trim; set by `slabyard trim`, from another process */
+static _Atomic uint8_t account_asked; /* set by the handler of the signal of `stats-on` */
+static _Atomic bool listens;          /* there is this handler */
+static bool observed;                 /* used by the maintenance thread: the observer runs */
+static _Atomic bool hidden;           /* the maintenance thread that ran last was started hidden */
 static _Atomic unsigned number; /* of the thread that may be in the process still; 0: of none */
 
 bool sy_maintenance_runs(void) {
@@ -91,6 +96,28 @@ static void relieve(void) {
     if (saw & SY_OBSERVER_STALL || is_asked) sy_reclaim_at_once();
     if (is_asked) atomic_store_explicit(&asked, 0, memory_order_release);
     if (saw & SY_OBSERVER_LIMIT) sy_reclaim_near_limit();
+    if (atomic_exchange_explicit(&account_asked, 0, memory_order_acquire)) sy_tell->account();
+}
+
+/* ---- the signal ---- */
+
+/* Writes, for example: slabyard: stats-on=SIGUSR2 writes nothing: ... */
+static void tell_of_signal(const char *why) {
+    char name[32];
+    sy_text text = {.length = 0};
+    sy_text_add(&text, "slabyard: stats-on=");
+    if (sy_get_option("stats-on", name, sizeof name) > 0) sy_text_add(&text, name);
+    sy_text_add(&text, " writes nothing: ");
+    sy_text_add(&text, why);
+    sy_text_add(&text, "\n");
+    sy_os_write(sy_os_stderr(), text.bytes, text.length);
+}
+
+/* The program may set a handler of its own at any time. One line tells that. */
+static void watch_signal(void) {
+    if (!atomic_load_explicit(&listens, memory_order_relaxed) || sy_os_notes_signal()) return;
+    atomic_store_explicit(&listens, false, memory_order_relaxed);
+    tell_of_signal("the program handles this signal itself");
 }
 
 /* Sleeps until the next pass by age is due, `quiet` passes after the last one that returned memory.
@@ -108,6 +135,7 @@ static bool wait_until_due(unsigned quiet) {
         if (interval && past >= interval) return true;
         if (now >= look) {
             sy_observer_watch(has_free_memory());
+            watch_signal();
             look = now + LOOK_NS;
         }
         uint64_t left = interval ? interval - past : LOOK_NS;
@@ -212,6 +240,7 @@ static void forget_thread(void) {
     atomic_store(&state, OFF);
     atomic_store(&number, 0);
     atomic_store(&pauses, 0);
+    atomic_store(&account_asked, 0);
 }
 
 /* ---- started by the library ---- */
@@ -233,6 +262,17 @@ void sy_maintenance_stop(void) {
     (void)end_thread();
 }
 
+/* A thread that writes accounts is needed at once. */
+static size_t grown_bytes(void) {
+    return atomic_load_explicit(&listens, memory_order_relaxed) ? 0 : GROWN_BYTES;
+}
+
+/* A hidden thread calls no functions of the program, and none of the C library that other libraries
+ * replace, as those for files. */
+static bool must_be_seen(void) {
+    return sy_reclaim_leaves_out || atomic_load_explicit(&listens, memory_order_relaxed);
+}
+
 static void try_later(uint64_t now) {
     atomic_store_explicit(&next_try, now + RETRY_NS, memory_order_relaxed);
 }
@@ -243,15 +283,15 @@ static void try_later(uint64_t now) {
 bool sy_maintenance_look(uint64_t now, bool allocates) {
     if (!atomic_load_explicit(&waits_for_growth, memory_order_relaxed)) return false;
     if (atomic_load_explicit(&state, memory_order_relaxed) != OFF) {
-        if (sy_reclaim_leaves_out && hidden) (void)tell_to_end();
+        if (must_be_seen() && hidden) (void)tell_to_end();
         return false;
     }
     if (is_forbidden() || !may_read_files()) return false;
-    if (atomic_load_explicit(&sy_quota_process.used, memory_order_relaxed) < GROWN_BYTES)
+    if (atomic_load_explicit(&sy_quota_process.used, memory_order_relaxed) < grown_bytes())
         return false;
     if (now < atomic_load_explicit(&next_try, memory_order_relaxed) || !may_start()) return false;
     if (!allocates) return true;
-    if (begin(sy_reclaim_leaves_out ? &on_request : &on_growth) != 0) try_later(now);
+    if (begin(must_be_seen() ? &on_request : &on_growth) != 0) try_later(now);
     return false;
 }
 
@@ -302,6 +342,24 @@ static void tell_no_thread(void) {
     sy_os_write(sy_os_stderr(), line, sizeof line - 1);
 }
 
+/* Of the option `maintenance` only `no`, said by the user, forbids the thread that writes. */
+static void listen_to(unsigned which) {
+    uint64_t maintenance;
+    atomic_store(&listens, false);
+    if (sy_os_note_signal(which, &account_asked) != 0) {
+        tell_of_signal("this signal has a handler already, or is ignored");
+        return;
+    }
+    if (which == SY_OS_NO_SIGNAL) return;
+    atomic_store(&listens, true);
+    sy_options_auto_maintenance();
+    (void)sy_options_take(SY_LATE_MAINTENANCE, &maintenance);
+    bool may = maintenance != SY_MAINTENANCE_NO && !atomic_load(&forbidden);
+    if (may && hidden) (void)end_thread();
+    if (!may || (may_start() && sy_maintenance_start() != 0))
+        tell_of_signal("the background thread, which writes accounts, does not run");
+}
+
 /* Carries out the options that were set since the last call. */
 static void apply_options(void) {
     int error = errno;
@@ -315,6 +373,7 @@ static void apply_options(void) {
         if (value == SY_MAINTENANCE_NO) sy_maintenance_stop();
         if (value == SY_MAINTENANCE_YES && sy_maintenance_start() != 0) tell_no_thread();
     }
+    if (sy_options_take(SY_LATE_STATS_ON, &value)) listen_to((unsigned)value);
     errno = error;
 }
 

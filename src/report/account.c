@@ -19,6 +19,8 @@
 #include "magazine/client.h"
 #include "os/os.h"
 #include "os/pages.h"
+#include "report/json.h"
+#include "report/output.h"
 
 /* ---- rows ---- */
 
@@ -154,23 +156,19 @@ static void add_percent(sy_text *line, uint64_t part, uint64_t whole, size_t col
 
 /* ---- lines ---- */
 
-typedef struct output {
-    int fd, error;
-} output;
-
-static void end_line(output *to, sy_text *line) {
+static void end_line(sy_output *to, sy_text *line) {
     sy_text_add(line, "\n");
-    if (!to->error) to->error = sy_os_write(to->fd, line->bytes, line->length);
+    sy_output_add(to, line->bytes, line->length);
     line->length = 0;
 }
 
-static void write_text(output *to, const char *text) {
+static void write_text(sy_output *to, const char *text) {
     sy_text line = {.length = 0};
     sy_text_add(&line, text);
     end_line(to, &line);
 }
 
-static void write_total(output *to, const char *what, size_t bytes, const char *remark) {
+static void write_total(sy_output *to, const char *what, size_t bytes, const char *remark) {
     sy_text line = {.length = 0};
     sy_text_add(&line, what);
     add_bytes(&line, bytes, 40);
@@ -178,7 +176,7 @@ static void write_total(output *to, const char *what, size_t bytes, const char *
     end_line(to, &line);
 }
 
-static void write_totals(output *to, const account *all) {
+static void write_totals(sy_output *to, const account *all) {
     sy_stats stats;
     sy_get_stats(&stats);
     size_t beside = stats.magazines + stats.side;
@@ -195,7 +193,7 @@ static void write_totals(output *to, const account *all) {
     write_total(to, "in memory, about", touched + beside, "  (without what was never touched)");
 }
 
-static void write_row(output *to, const row *of) {
+static void write_row(sy_output *to, const row *of) {
     sy_text line = {.length = 0};
     sy_text_add(&line, of->name);
     if (line.length >= NAME_COLUMN) end_line(to, &line); /* the figures in a line of their own */
@@ -209,7 +207,7 @@ static void write_row(output *to, const row *of) {
     end_line(to, &line);
 }
 
-static void write_rows(output *to, const account *all, sy_cache_kind kind, const char *title) {
+static void write_rows(sy_output *to, const account *all, sy_cache_kind kind, const char *title) {
     bool begun = false;
     for (size_t i = 0; i < all->count && !to->error; i++) {
         if (all->rows[i].kind != kind) continue;
@@ -220,7 +218,7 @@ static void write_rows(output *to, const account *all, sy_cache_kind kind, const
 }
 
 /* Writes a line about a heap, the size classes of which are `count` rows. */
-static void write_heap(output *to, const row *rows, size_t count) {
+static void write_heap(sy_output *to, const row *rows, size_t count) {
     char name[sizeof rows->name];
     sy_text line = {.length = 0};
     size_t live = 0;
@@ -238,7 +236,7 @@ static void write_heap(output *to, const row *rows, size_t count) {
 }
 
 /* The rows are sorted by heap. */
-static void write_heaps(output *to, const account *all) {
+static void write_heaps(sy_output *to, const account *all) {
     bool begun = false;
     for (size_t i = 0, count; i < all->count && !to->error; i += count) {
         const row *first = &all->rows[i];
@@ -252,7 +250,7 @@ static void write_heaps(output *to, const account *all) {
     if (begun) write_text(to, "");
 }
 
-static void write_guarded(output *to) {
+static void write_guarded(sy_output *to) {
     sy_guard_counts counts;
     sy_text line = {.length = 0};
     if (!sy_guard_get_counts(&counts)) return;
@@ -265,7 +263,7 @@ static void write_guarded(output *to) {
     end_line(to, &line);
 }
 
-static void write_account(output *to, account *all) {
+static void write_account(sy_output *to, account *all) {
     sy_text line = {.length = 0};
     sy_text_add(&line, "slabyard: memory of process ");
     sy_text_add_number(&line, (uint64_t)sy_os_process());
@@ -299,25 +297,87 @@ static void write_account(output *to, account *all) {
 /* Rows beyond the present number of caches: other threads may create caches meanwhile. */
 enum { ROOM_MORE = 64 };
 
-int sy_print_stats(int fd) {
+/* With room for the rows, and behind them for the text. NULL with ENOMEM. */
+static account *take_account(size_t *bytes) {
     sy_stats stats;
     sy_get_stats(&stats);
     size_t room = stats.caches + ROOM_MORE;
-    size_t bytes = sy_round_up(sizeof(account) + room * sizeof(row), sy_os_page_size());
-    account *all = sy_pages_take(bytes, sy_os_page_size(), "slabyard account");
-    if (!all) return -1;
-    all->room = room;
+    *bytes = sizeof(account) + room * sizeof(row) + SY_OUTPUT_ROOM;
+    *bytes = sy_round_up(*bytes, sy_os_page_size());
+    account *all = sy_pages_take(*bytes, sy_os_page_size(), "slabyard account");
+    if (all) all->room = room;
+    return all;
+}
+
+static void write_table(sy_output *to, account *all) {
     add_rows(all);
-    output to = {.fd = fd};
-    write_account(&to, all);
+    write_account(to, all);
+}
+
+static void write_json(sy_output *to, account *all) {
+    (void)all;
+    sy_client *client;
+    bool first = true;
+    sy_account sums;
+    sy_get_account(&sums);
+    sy_json_begin(to, &sums);
+    for (unsigned number = 0; (client = sy_client_pin_next(number)) != NULL;) {
+        sy_cache_account one;
+        number = client->number;
+        bool known = sy_cache_take_account(client, &one);
+        sy_client_unpin(client);
+        if (!known) continue;
+        sy_json_cache(to, &one, first);
+        first = false;
+    }
+    sy_json_end(to);
+}
+
+/* 0, or the number of the error. */
+static int write_as(sy_output *to, void (*write)(sy_output *to, account *all)) {
+    size_t bytes;
+    account *all = take_account(&bytes);
+    if (!all) return ENOMEM;
+    to->text = (char *)all + bytes - SY_OUTPUT_ROOM;
+    write(to, all);
+    sy_output_flush(to);
     sy_pages_give(all, bytes);
-    if (to.error) errno = to.error;
-    return to.error ? -1 : 0;
+    return to->error;
+}
+
+int sy_print_stats(int fd) {
+    sy_output to = {.fd = fd};
+    int error = write_as(&to, write_table);
+    if (error) errno = error;
+    return error ? -1 : 0;
+}
+
+static bool ends_in(const char *path, const char *end) {
+    size_t length = strlen(path), of_end = strlen(end);
+    return length >= of_end && strcmp(path + length - of_end, end) == 0;
+}
+
+static void tell_no_file(const char *path) {
+    sy_text text = {.length = 0};
+    sy_text_add(&text, "slabyard: stats-file: cannot write to ");
+    sy_text_add(&text, path);
+    sy_text_add(&text, "\n");
+    sy_os_write(sy_os_stderr(), text.bytes, text.length);
+}
+
+void sy_account_write(void) {
+    char path[SY_OPTION_TEXT_MAX + 1];
+    int saved = errno, cancellation = sy_os_hold_cancellation();
+    sy_options_stats_path(path);
+    sy_output to = {.fd = sy_os_stderr(), .path = *path ? path : NULL};
+    int error = write_as(&to, ends_in(path, ".json") ? write_json : write_table);
+    if (error && *path) tell_no_file(path);
+    sy_os_drop_cancellation(cancellation);
+    errno = saved;
 }
 
 static void print_at_exit(void) {
-    if (atomic_load_explicit(&sy_options_now.stats, memory_order_relaxed))
-        sy_print_stats(sy_os_stderr());
+    if (atomic_load_explicit(&sy_options_now.stats, memory_order_relaxed)) sy_account_write();
 }
 
 static int announce_account(void) {

@@ -8,6 +8,9 @@
 
 #include "os/start.h"
 
+/* Writes the account to where the option `stats-file` says. errno is kept. */
+void sy_account_write(void);
+
 /* At the start: has the table written at the end of the process, if the option asks for it. */
 extern SY_HIDDEN const sy_part sy_account_part;
 

@@ -4,6 +4,7 @@
 #include "report/teller.h"
 
 #include "debug/callback.h"
+#include "report/account.h"
 #include "report/leaks.h"
 #include "report/report.h"
 
@@ -12,5 +13,6 @@ const sy_teller sy_reports = {
     .callback = sy_callback_write,
     .line = sy_report_line,
     .leaks = sy_leaks_at_destroy,
+    .account = sy_account_write,
     .address = sy_report_address,
 };

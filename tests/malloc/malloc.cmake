@@ -97,6 +97,8 @@ if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64") # elsewhere, stacks are taken at on
 endif()
 sy_test(malloc.profiled malloc 120 1 ${CMAKE_CURRENT_LIST_DIR}/profiled.sh
     $<TARGET_FILE:slabyard_malloc>)
+sy_test(malloc.asked malloc 120 1 ${CMAKE_CURRENT_LIST_DIR}/asked.sh
+    $<TARGET_FILE:slabyard_malloc>)
 # The library's file in memory, in KiB: 12 pages of symbols and constants, 16 of code, 4 of data, and
 # 4 more for what comes. The lists in first.ld are for optimized code: other builds may have all.
 set(file_kib 999)

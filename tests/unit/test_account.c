@@ -195,6 +195,83 @@ static void caches_may_come_and_go_meanwhile(void **state) {
     close(fd);
 }
 
+/* ---- as a struct ---- */
+
+static sy_account account_now(void) {
+    sy_account account;
+    sy_get_account(&account);
+    return account;
+}
+
+/* Each object adds its size to the live bytes, and the rest of its slot to the rounding. */
+static void the_struct_counts_what_is_live(void **state) {
+    (void)state;
+    enum { MANY = 1000, LARGE = 3 << 20 };
+    void *objects[MANY];
+    sy_cache *cache = sy_cache_create(&(sy_cache_config){.name = "odd", .size = 60, .align = 16});
+    sy_account before = account_now();
+    must(sy_cache_alloc_batch(cache, objects, MANY) == MANY);
+    void *large = sy_malloc(LARGE);
+    sy_account with = account_now();
+    assert_int_equal(with.live_bytes - before.live_bytes, MANY * 60);
+    assert_int_equal(with.rounding_bytes - before.rounding_bytes, MANY * 4);
+    assert_in_range(with.large_bytes - before.large_bytes, LARGE, LARGE + (64 << 10));
+    sy_cache_free_batch(cache, objects, MANY);
+    sy_free(large);
+    sy_account after = account_now();
+    assert_int_equal(after.live_bytes, before.live_bytes);
+    assert_int_equal(after.large_bytes, before.large_bytes);
+    size_t kept = after.thread_magazines_bytes + after.depot_magazines_bytes;
+    assert_true(kept > before.thread_magazines_bytes + before.depot_magazines_bytes);
+    sy_cache_destroy(cache);
+}
+
+/* What is in no row is the difference to what the system counts. */
+static void the_struct_adds_up(void **state) {
+    (void)state;
+    sy_fake_set_resident((size_t)1 << 40);
+    sy_account account = account_now();
+    const size_t *rows = &account.live_bytes;
+    size_t sum = 0;
+    while (rows < &account.address_space_bytes) sum += *rows++;
+    assert_int_equal(account.resident_bytes, (size_t)1 << 40);
+    assert_int_equal(account.other_bytes, account.resident_bytes - sum);
+    sy_fake_set_resident(SIZE_MAX);
+    account = account_now();
+    assert_int_equal(account.resident_bytes, 0);
+    assert_int_equal(account.other_bytes, 0);
+    sy_fake_reset();
+}
+
+static void objects_in_quarantine_are_apart(void **state) {
+    (void)state;
+    enum { MANY = 100 };
+    void *objects[MANY];
+    sy_cache *cache = sy_cache_create(
+        &(sy_cache_config){.name = "waits", .size = 64, .flags = SY_CHECKED | SY_QUARANTINE});
+    sy_cache_stats stats;
+    sy_account before = account_now();
+    must(sy_cache_alloc_batch(cache, objects, MANY) == MANY);
+    sy_cache_free_batch(cache, objects, MANY);
+    must(sy_cache_get_stats(cache, &stats) == 0 && stats.in_quarantine > 0);
+    sy_account after = account_now();
+    assert_int_equal(after.live_bytes, before.live_bytes);
+    assert_int_equal(after.quarantine_bytes - before.quarantine_bytes,
+                     stats.in_quarantine * stats.slot_size);
+    sy_cache_destroy(cache);
+}
+
+static void a_struct_of_another_size_is_filled(void **state) {
+    (void)state;
+    unsigned char bytes[sizeof(sy_account) + 8];
+    memset(bytes, 1, sizeof bytes);
+    assert_int_equal(sy_get_account_sized((sy_account *)(void *)bytes, sizeof bytes), 0);
+    assert_int_equal(bytes[sizeof(sy_account)], 0);
+    assert_int_equal(sy_get_account_sized(NULL, sizeof(sy_account)), -1);
+    assert_int_equal(sy_get_account_sized((sy_account *)(void *)bytes, 8), -1);
+    assert_int_equal(errno, EINVAL);
+}
+
 /* ---- as text ---- */
 
 static void lines_are_short(const char *text) {
@@ -341,6 +418,10 @@ int main(void) {
         cmocka_unit_test(a_visitor_ends_it),
         cmocka_unit_test(a_visitor_may_destroy_the_cache),
         cmocka_unit_test(caches_may_come_and_go_meanwhile),
+        cmocka_unit_test(the_struct_counts_what_is_live),
+        cmocka_unit_test(the_struct_adds_up),
+        cmocka_unit_test(objects_in_quarantine_are_apart),
+        cmocka_unit_test(a_struct_of_another_size_is_filled),
         cmocka_unit_test(the_account_is_readable),
         cmocka_unit_test(a_line_sums_up_each_heap),
         cmocka_unit_test(memory_is_what_magazines_keep),

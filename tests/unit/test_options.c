@@ -65,7 +65,7 @@ static void every_option_is_as_the_table_says_at_first(void **state) {
     (void)state;
     int count = 0;
     assert_int_equal(sy_option_each(expect_initial, &count), 0);
-    assert_int_equal(count, 37);
+    assert_int_equal(count, 40);
 }
 
 static int set_bare(void *arg, const sy_option *option) {

@@ -98,6 +98,10 @@ uint32_t sy_stack_copy(uint32_t place) {
 const sy_part sy_stack_part = {.settle = NULL};
 const sy_shape_part sy_stack_shape = {.rows = NULL};
 
+size_t sy_stack_bytes(void) { return 0; }
+
+size_t sy_stack_count(void) { return 0; }
+
 size_t sy_stack_frames(uint32_t number, const void *const **frames) {
     *frames = stack;
     return number;

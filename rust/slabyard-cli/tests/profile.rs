@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{done, ends_with, program, slabyard, stderr, stdout};
+use common::{done, ends_with, json, program, slabyard, stderr, stdout};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -388,7 +388,11 @@ fn a_recording_without_stacks_has_its_sizes() {
 
 /// A program under the drop-in malloc, which waits until the test ends. The first line that it prints
 /// is its number.
-struct Running(std::process::Child, String);
+struct Running {
+    child: std::process::Child,
+    said: BufReader<std::process::ChildStdout>,
+    number: String,
+}
 
 impl Running {
     fn start(binary: &Path, options: &str) -> Self {
@@ -400,18 +404,28 @@ impl Running {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
+        let said = BufReader::new(child.stdout.take().unwrap());
+        let mut running = Running {
+            child,
+            said,
+            number: String::new(),
+        };
+        running.number = running.line();
+        running
+    }
+
+    /// The next line that it prints.
+    fn line(&mut self) -> String {
         let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap())
-            .read_line(&mut line)
-            .unwrap();
-        Running(child, line.trim().to_string())
+        self.said.read_line(&mut line).unwrap();
+        line.trim().to_string()
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        drop(self.0.stdin.take());
-        let _ = self.0.wait();
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
     }
 }
 
@@ -422,7 +436,14 @@ fn a_running_process_is_asked_for_its_samples() {
     let binary = program(&folder, "sampled", &USUAL);
     let running = Running::start(&binary, "profile=32K");
     let of = |which: &str| {
-        let words = ["profile", &running.1, "--format", "folded", "--of", which];
+        let words = [
+            "profile",
+            &running.number,
+            "--format",
+            "folded",
+            "--of",
+            which,
+        ];
         let output = done(folder.path(), words);
         let text = stdout(&output);
         let bytes = |end: &str| -> f64 {
@@ -437,10 +458,76 @@ fn a_running_process_is_asked_for_its_samples() {
     assert!(is_near(kept) && passed == 0.0, "{kept} {passed}");
     let (kept, passed) = of("allocated");
     assert!(is_near(kept) && is_near(passed), "{kept} {passed}");
-    let text = stdout(&done(folder.path(), ["profile", &running.1]));
+    let text = stdout(&done(folder.path(), ["profile", &running.number]));
     assert!(text.starts_with("sampled: "), "{text}");
-    let refused = ends_with(folder.path(), ["profile", &running.1, "--of", "peak"], 1);
+    let refused = ends_with(
+        folder.path(),
+        ["profile", &running.number, "--of", "peak"],
+        1,
+    );
     assert!(refused.contains("slabyard record --stacks"), "{refused}");
+}
+
+/// The lines about the place with this function.
+fn place<'a>(text: &'a str, function: &str) -> &'a str {
+    let places = text.split("\n\n");
+    let of = |place: &&str| place.lines().any(|line| line.trim().starts_with(function));
+    places.skip(1).find(of).unwrap_or_else(|| panic!("{text}"))
+}
+
+#[test]
+fn ages_tell_a_leak_from_a_cache() {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = program(&folder, "aging", &USUAL);
+    let mut running = Running::start(&binary, "profile=8K");
+    assert_eq!(running.line(), "done");
+    // A process that pauses is judged as before.
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let text = stdout(&done(folder.path(), ["leaks", &running.number]));
+    assert!(text.starts_with("aging: "), "{text}");
+    assert!(
+        place(&text, "leak at aging.c:19").contains("A leak?"),
+        "{text}"
+    );
+    let cache = place(&text, "replace at aging.c:26");
+    assert!(cache.contains("a cache: what is old was freed"), "{text}");
+    assert!(
+        place(&text, "load at aging.c:15").contains("kept: nothing is new"),
+        "{text}"
+    );
+    let row = text.lines().find(|line| line.starts_with("heap-1024"));
+    assert!(row.unwrap().ends_with("A leak?"), "{text}");
+    let one = stdout(&done(folder.path(), ["leaks", &running.number, "-n", "1"]));
+    assert!(one.ends_with(" more: -n\n"), "{one}");
+}
+
+#[test]
+fn a_difference_of_snapshots_names_the_stacks() {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = program(&folder, "aging", &USUAL);
+    let mut running = Running::start(&binary, "profile=8K");
+    let snapshot = |file: &str| {
+        done(
+            folder.path(),
+            ["snapshot", &running.number, "-f", "-o", file],
+        )
+    };
+    // Its table of samples is there once it has one.
+    let has_samples = common::until(|| {
+        snapshot("before");
+        json(folder.path(), "before").get("stacks").is_some()
+    });
+    assert!(has_samples);
+    assert_eq!(running.line(), "done");
+    done(folder.path(), ["snapshot", &running.number, "-o", "after"]);
+    let text = stdout(&done(folder.path(), ["diff", "before", "after"]));
+    let (_, stacks) = text.split_once("\n+").unwrap_or_else(|| panic!("{text}"));
+    let mut lines = stacks.lines();
+    assert!(
+        lines.next().unwrap().ends_with("estimated from samples:"),
+        "{text}"
+    );
+    assert!(lines.any(|line| line == "    leak"), "{text}");
 }
 
 #[test]
@@ -448,7 +535,9 @@ fn a_process_without_samples_is_told_so() {
     let folder = tempfile::tempdir().unwrap();
     let binary = program(&folder, "sampled", &USUAL);
     let running = Running::start(&binary, "");
-    let said = ends_with(folder.path(), ["profile", &running.1], 1);
+    let said = ends_with(folder.path(), ["leaks", &running.number], 1);
+    assert!(said.contains("SLABYARD=profile"), "{said}");
+    let said = ends_with(folder.path(), ["profile", &running.number], 1);
     assert!(said.contains("SLABYARD=profile"), "{said}");
     let mut other = Command::new("sleep").arg("60").spawn().unwrap();
     let said = ends_with(folder.path(), ["profile", &other.id().to_string()], 1);

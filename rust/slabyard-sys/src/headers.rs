@@ -278,6 +278,11 @@ fn structs_and_numbers_are_those_of_c() {
             tail, waste, discarded, never_used, refills, flushes, depot_hits, depot_misses,
             depot_steals, slabs_made, slabs_released, slabs_filled, slabs_opened, slabs_reused,
             constructed, destructed, limits_hit }
+                struct sy_account as "sy_account" { live_bytes, large_bytes, guarded_bytes,
+            rounding_bytes, quarantine_bytes, thread_magazines_bytes, depot_magazines_bytes,
+            free_in_slabs_bytes, holes_bytes, tails_bytes, free_units_bytes, kept_spans_bytes,
+            headers_bytes, records_bytes, magazines_bytes, handles_bytes, arenas_bytes,
+            traces_bytes, guard_records_bytes, address_space_bytes, resident_bytes, other_bytes }
         struct sy_stats as "sy_stats" { caches, chunks, mapped, slabs, spans, units_free, units_clean,
             chunk_headers, magazines, side, memory_limit, cpus, limits_hit }
         numbers

@@ -73,6 +73,35 @@ pub struct sy_stats {
     pub limits_hit: u64,
 }
 
+/// The memory of the process by what it is for, in bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)] // the header describes each field
+pub struct sy_account {
+    pub live_bytes: usize,
+    pub large_bytes: usize,
+    pub guarded_bytes: usize,
+    pub rounding_bytes: usize,
+    pub quarantine_bytes: usize,
+    pub thread_magazines_bytes: usize,
+    pub depot_magazines_bytes: usize,
+    pub free_in_slabs_bytes: usize,
+    pub holes_bytes: usize,
+    pub tails_bytes: usize,
+    pub free_units_bytes: usize,
+    pub kept_spans_bytes: usize,
+    pub headers_bytes: usize,
+    pub records_bytes: usize,
+    pub magazines_bytes: usize,
+    pub handles_bytes: usize,
+    pub arenas_bytes: usize,
+    pub traces_bytes: usize,
+    pub guard_records_bytes: usize,
+    pub address_space_bytes: usize,
+    pub resident_bytes: usize,
+    pub other_bytes: usize,
+}
+
 /// The use of a cache.
 pub type sy_cache_kind = c_uint;
 /// Created by `sy_cache_create`.
@@ -126,6 +155,13 @@ extern "C" {
     /// # Safety
     /// `stats` is null or valid for a write of `size` bytes.
     pub fn sy_get_stats_sized(stats: *mut sy_stats, size: usize) -> c_int;
+
+    /// Fills `size` bytes at `account`; -1 with `EINVAL` for null, or if the first version of the
+    /// struct had more bytes.
+    ///
+    /// # Safety
+    /// `account` is null or valid for a write of `size` bytes.
+    pub fn sy_get_account_sized(account: *mut sy_account, size: usize) -> c_int;
 }
 
 /// Fills `stats`; -1 with `EINVAL` for null.
@@ -146,4 +182,14 @@ pub unsafe fn sy_cache_get_stats(cache: *const sy_cache, stats: *mut sy_cache_st
 pub unsafe fn sy_get_stats(stats: *mut sy_stats) {
     // SAFETY: as much is valid as this crate's struct has.
     unsafe { sy_get_stats_sized(stats, size_of::<sy_stats>()) };
+}
+
+/// Fills `account`.
+///
+/// # Safety
+/// `account` is valid for a write.
+#[inline]
+pub unsafe fn sy_get_account(account: *mut sy_account) {
+    // SAFETY: as much is valid as this crate's struct has.
+    unsafe { sy_get_account_sized(account, size_of::<sy_account>()) };
 }

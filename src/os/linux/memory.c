@@ -178,7 +178,13 @@ static void *reserve_more_and_cut(size_t bytes, size_t align) {
 }
 
 /* A mapping of exactly this size is tried first: near a limit there may be no address space for a
- * larger one, and mappings that touch become one. */
+ * larger one, and mappings that touch become one.
+ *
+ * Address space without memory is in no core of the kernel's. gcore writes it as zeros.
+ * MADV_DONTDUMP would keep it out of these, too, but a mapping passes this on to its parts: each
+ * commit would need MADV_DODUMP as a second call, and if the system refused that, for want of
+ * mappings, cores would lack live objects. Between the two calls, what is committed could not join
+ * the mapping beside it. */
 void *sy_os_reserve(size_t bytes, size_t align, const char *name) {
     if (sy_os_is_failing("reserve")) return NULL;
     int saved = errno;

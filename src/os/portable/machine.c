@@ -88,15 +88,23 @@ int sy_os_write(int fd, const char *text, size_t length) {
     return error;
 }
 
-int sy_os_append(const char *path, const char *text, size_t length) {
+static int write_file(const char *path, const char *how, const char *text, size_t length) {
     int saved = errno;
-    FILE *file = fopen(path, "a");
+    FILE *file = fopen(path, how);
     if (!file) return sy_os_failed(EIO);
     int error = write_all(file, text, length);
     if (fclose(file) != 0) error = EIO;
     if (error) return sy_os_failed(error);
     errno = saved;
     return 0;
+}
+
+int sy_os_append(const char *path, const char *text, size_t length) {
+    return write_file(path, "a", text, length);
+}
+
+int sy_os_replace(const char *path, const char *text, size_t length) {
+    return write_file(path, "w", text, length);
 }
 
 bool sy_os_is_terminal(int fd) {

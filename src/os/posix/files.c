@@ -35,13 +35,21 @@ static int write_all(int fd, const char *text, size_t length) {
     return 0;
 }
 
-int sy_os_append(const char *path, const char *text, size_t length) {
-    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+static int write_file(const char *path, int how, const char *text, size_t length) {
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | how, 0600);
     if (fd < 0) return -1;
     int result = write_all(fd, text, length), error = errno;
     close(fd);
     errno = error;
     return result;
+}
+
+int sy_os_append(const char *path, const char *text, size_t length) {
+    return write_file(path, O_APPEND, text, length);
+}
+
+int sy_os_replace(const char *path, const char *text, size_t length) {
+    return write_file(path, O_TRUNC, text, length);
 }
 
 int sy_os_write(int fd, const char *text, size_t length) {

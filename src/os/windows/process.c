@@ -114,14 +114,22 @@ int sy_os_write(int fd, const char *text, size_t length) {
 }
 
 /* The folder determines who may read the new file. */
-int sy_os_append(const char *path, const char *text, size_t length) {
-    HANDLE file = CreateFileA(path, FILE_APPEND_DATA, FILE_SHARE_READ | FILE_SHARE_WRITE, NULL,
-                              OPEN_ALWAYS, FILE_ATTRIBUTE_NORMAL, NULL);
+static int write_file(const char *path, DWORD access, DWORD how, const char *text, size_t length) {
+    HANDLE file = CreateFileA(path, access, FILE_SHARE_READ | FILE_SHARE_WRITE, NULL, how,
+                              FILE_ATTRIBUTE_NORMAL, NULL);
     if (!is_handle(file))
         return sy_os_failed(GetLastError() == ERROR_ACCESS_DENIED ? EACCES : ENOENT);
     int error = write_to(file, text, length);
     CloseHandle(file);
     return error == 0 ? 0 : sy_os_failed(error);
+}
+
+int sy_os_append(const char *path, const char *text, size_t length) {
+    return write_file(path, FILE_APPEND_DATA, OPEN_ALWAYS, text, length);
+}
+
+int sy_os_replace(const char *path, const char *text, size_t length) {
+    return write_file(path, GENERIC_WRITE, CREATE_ALWAYS, text, length);
 }
 
 /* ---- the end ---- */

@@ -19,6 +19,7 @@ pub enum What {
     Rounding,
     ThreadMagazines,
     DepotMagazines,
+    Quarantine,
     FreeInSlabs,
     Holes,
     NeverUsed,
@@ -54,6 +55,7 @@ impl What {
             self,
             ThreadMagazines
                 | DepotMagazines
+                | Quarantine
                 | FreeInSlabs
                 | Holes
                 | NeverUsed
@@ -78,6 +80,7 @@ impl What {
             What::Rounding => "rounding of objects to slots",
             What::ThreadMagazines => "free, in magazines of threads",
             What::DepotMagazines => "free, in the depot",
+            What::Quarantine => "free, in quarantine",
             What::FreeInSlabs => "free, in slabs",
             What::Holes => "free, in mixed units",
             What::NeverUsed => "in slabs, never used",
@@ -509,6 +512,7 @@ fn parts_of(segment: &Segment, weight: Weight, size: u64) -> [Option<(What, Weig
         State::Live => What::Live,
         State::Waiting(Holder::Thread(_)) => What::ThreadMagazines,
         State::Waiting(Holder::Depot) => What::DepotMagazines,
+        State::Waiting(Holder::Quarantine) => What::Quarantine,
         State::Free if segment.cache.is_none() => What::Holes,
         State::Free => What::FreeInSlabs,
         State::NeverUsed => What::NeverUsed,

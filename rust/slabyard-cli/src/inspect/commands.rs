@@ -1,7 +1,8 @@
 //! The subcommands that look into processes.
 
-use super::snapshot::{self, write_whole, Snapshot};
+use super::snapshot::{self, write_whole, Snapshot, StackRow};
 use super::{map, metrics, process, text, top, trim, watch, Depth, Look};
+use crate::profile::{leaks, live};
 use crate::ui;
 use anyhow::{bail, Context, Result};
 use clap::{Args, Subcommand};
@@ -24,6 +25,9 @@ pub enum Ask {
     Map(MapArgs),
     /// List the live objects of a cache: their addresses and sizes
     Walk(WalkArgs),
+    /// Show how old the live objects are, by size and by stack: a cache, or a leak? From the samples of
+    /// a process that was started with SLABYARD=profile
+    Leaks(LeaksArgs),
     /// Look for free objects that are in two places or in the wrong one, as after a double free
     Verify(VerifyArgs),
     /// Ask a running process to give its free memory back now
@@ -116,6 +120,16 @@ pub struct WalkArgs {
     /// List at most so many
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1000)]
     most: usize,
+}
+
+#[derive(Args)]
+pub struct LeaksArgs {
+    /// The process: its number, its name if it is the only one, or a core file
+    #[arg(value_name = "PROCESS")]
+    process: String,
+    /// Show so many stacks
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
+    stacks: usize,
 }
 
 #[derive(Args)]
@@ -226,6 +240,10 @@ pub fn run(ask: &Ask) -> Result<u8> {
                 ));
             }
         }
+        Ask::Leaks(args) => {
+            let look = look(&args.process, Depth::Quick)?;
+            ui::print(&leaks::of(&look, args.stacks)?)?;
+        }
         Ask::Verify(args) => return verify(&args.process),
         Ask::Trim(args) => ui::print(&trim::trim(process(&args.process)?)?)?,
         Ask::Snapshot(args) => write_snapshot(args)?,
@@ -282,7 +300,28 @@ fn write_map(args: &MapArgs) -> Result<()> {
 
 fn write_snapshot(args: &SnapshotArgs) -> Result<()> {
     may_write(&args.output, args.force)?;
-    Snapshot::of(look(&args.process, Depth::Whole)?.account()).write(&args.output)
+    let look = look(&args.process, Depth::Whole)?;
+    Snapshot::of(look.account())
+        .with_stacks(stacks(&look))
+        .write(&args.output)
+}
+
+/// The stacks with most live memory; `None`: the process takes no samples.
+fn stacks(look: &Look) -> Option<Vec<StackRow>> {
+    const STACKS_MAX: usize = 1000;
+    let profile = live::of_look(look).ok()?;
+    let row = |stack: &&crate::profile::data::Stack| StackRow {
+        functions: stack
+            .frames
+            .iter()
+            .rev()
+            .map(|&at| profile.frames[at as usize].function.clone())
+            .collect(),
+        live_bytes: stack.values[0].max(0) as u64,
+        live_objects: stack.values[1].max(0) as u64,
+    };
+    let sorted = profile.sorted(0);
+    Some(sorted.iter().take(STACKS_MAX).map(row).collect())
 }
 
 fn may_write(file: &Path, force: bool) -> Result<()> {

@@ -18,9 +18,11 @@ pub enum Holder {
     Thread(u32),
     /// A magazine in the depot, or on its way to the slabs.
     Depot,
+    /// The quarantine of its cache.
+    Quarantine,
 }
 
-/// A free object in a magazine.
+/// A free object in a magazine, or in quarantine.
 #[derive(Debug, Clone, Copy)]
 pub struct Waiting {
     pub address: u64,
@@ -188,6 +190,7 @@ impl Heap {
                 format!("in a magazine of thread {}", self.number_of(thread))
             }
             Holder::Depot => "in the depot".to_string(),
+            Holder::Quarantine => "in quarantine".to_string(),
         }
     }
 }
@@ -637,7 +640,7 @@ impl Reader<'_> {
             self.thread(&fields, &ordinals, thread, slots, end);
         }
         self.depots(&fields, &ordinals)?;
-        Ok(())
+        self.quarantines(&ordinals)
     }
 
     fn thread(
@@ -767,6 +770,45 @@ impl Reader<'_> {
             }
         }
         self.moves(fields, ordinals)
+    }
+
+    /// The freed objects that caches with checks keep back.
+    fn quarantines(&mut self, ordinals: &Ordinals) -> Result<()> {
+        const WAITING_MAX: u64 = 1 << 20;
+        let watch = self.field("sy_cache.watch")?;
+        let items = self.field("sy_watch.waiting")?;
+        let count = self.field("sy_watch.waiting_count")?;
+        let mut found = Vec::new();
+        for cache in &self.heap.caches {
+            let at = self
+                .image
+                .word(cache.address.wrapping_add(watch.offset.into()));
+            let watch = at.unwrap_or(0);
+            if watch == 0 {
+                continue;
+            }
+            let count = self
+                .image
+                .number(watch.wrapping_add(count.offset.into()), count.bytes);
+            let items = self.image.word(watch.wrapping_add(items.offset.into()));
+            let (Ok(count), Ok(items)) = (count, items) else {
+                continue; // the cache is just being destroyed
+            };
+            let words = self.image.words(items, count.min(WAITING_MAX));
+            for word in words.unwrap_or_default() {
+                let address = match cache.has_handles {
+                    true => ordinals.place(self.image, word, cache.slot),
+                    false => Some(word),
+                };
+                found.extend(address.map(|address| Waiting {
+                    address,
+                    client: cache.client,
+                    holder: Holder::Quarantine,
+                }));
+            }
+        }
+        self.heap.waiting.append(&mut found);
+        Ok(())
     }
 
     /// The magazines of a stack, from the number of the uppermost one on.

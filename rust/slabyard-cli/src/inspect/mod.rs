@@ -184,6 +184,27 @@ impl Look {
         Ok((samples::read(&self.image)?, self.program()))
     }
 
+    /// The size class of malloc that has objects of this size; `None`: they are large.
+    pub fn class_of(&self, size: u64) -> Option<&str> {
+        let caches = self.heaps.iter().flat_map(|heap| &heap.caches);
+        let classes = caches.filter(|one| one.kind == heap::Kind::Size && one.slot >= size);
+        let least = classes.min_by_key(|one| one.slot);
+        least.map(|one| one.name.as_str())
+    }
+
+    /// The time now by the clock of the samples; `None`: it is a core.
+    pub fn now(&self) -> Option<u64> {
+        self.is_running().then(|| {
+            let mut now = libc::timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            };
+            // SAFETY: the time is written to `now`.
+            unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+            now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+        })
+    }
+
     /// What is wrong in the library's structures.
     pub fn verify(&self) -> verify::Report {
         let mut report = verify::Report::default();

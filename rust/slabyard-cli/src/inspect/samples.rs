@@ -7,7 +7,7 @@ use crate::recording::Module;
 use anyhow::{bail, Result};
 
 /// What was sampled at a stack.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Site {
     /// Return addresses, the innermost first; empty: the stack is not known.
     pub stack: Vec<u64>,
@@ -17,10 +17,24 @@ pub struct Site {
     pub allocated_bytes: u64,
 }
 
+/// A sample that is live.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Live {
+    /// The index of its stack in [`Samples::sites`].
+    pub site: usize,
+    /// Bytes that the program asked for.
+    pub size: u64,
+    /// The objects that it stands for.
+    pub objects: f64,
+    /// When it was allocated: nanoseconds of the system's monotonic clock.
+    pub time: u64,
+}
+
 /// The samples of a process, and the files that the addresses lie in.
 #[derive(Debug, Default)]
 pub struct Samples {
     pub sites: Vec<Site>,
+    pub live: Vec<Live>,
     pub modules: Vec<Module>,
     /// The files that the library is in.
     pub libraries: Vec<String>,
@@ -81,6 +95,7 @@ fn read_copy(image: &Image, found: &Found, samples: &mut Samples) -> Result<bool
         .min(SITES_MAX);
     let bytes = names.size("sy_profile_site")?;
     let sites = table.wrapping_add(names.field("sy_profile_table.sites")?.offset.into());
+    let first_site = samples.sites.len();
     for number in 0..count {
         let record = image.bytes(sites.wrapping_add(number * bytes), bytes)?;
         let of = |name: &str| Ok::<_, anyhow::Error>(Record(&record).get(names.field(name)?));
@@ -100,7 +115,44 @@ fn read_copy(image: &Image, found: &Found, samples: &mut Samples) -> Result<bool
             allocated_bytes: bytes,
         });
     }
+    read_live(image, &names, table, (first_site, fields.parts), samples)?;
     Ok(true)
+}
+
+/// Adds the live samples of a table. The process runs on: what makes no sense is left out.
+fn read_live(
+    image: &Image,
+    names: &Names,
+    table: u64,
+    (first_site, parts): (usize, f64),
+    samples: &mut Samples,
+) -> Result<()> {
+    const RECORDS_AT_ONCE: u64 = 1 << 14;
+    const RECORDS_MAX: u64 = 1 << 21;
+    let used = image
+        .number(names.variable("sy_profile_used")?, 4)?
+        .min(RECORDS_MAX);
+    let bytes = names.size("sy_profile_record")?.max(1);
+    let records = table.wrapping_add(names.field("sy_profile_table.records")?.offset.into());
+    let [object, size, weight, time, site] = ["object", "size", "weight", "time", "site"]
+        .map(|field| names.field(&format!("sy_profile_record.{field}")));
+    let (object, size, weight, time, site) = (object?, size?, weight?, time?, site?);
+    for first in (0..used).step_by(RECORDS_AT_ONCE as usize) {
+        let count = RECORDS_AT_ONCE.min(used - first);
+        let block = image.bytes(records.wrapping_add(first * bytes), count * bytes)?;
+        for record in block.chunks_exact(bytes as usize).map(Record) {
+            let site = first_site + record.get(site) as usize;
+            if record.get(object) != 0 && site < samples.sites.len() {
+                samples.live.push(Live {
+                    site,
+                    size: record.get(size),
+                    objects: record.get(weight) as f64 / parts,
+                    time: record.get(time),
+                });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The frames of a stack by its number; none for what is no number of a stack.

@@ -16,6 +16,15 @@ const VERSION: u32 = 1;
 /// The largest snapshot that is read.
 const BYTES_MAX: u64 = 256 << 20;
 
+/// What is live of the allocations with a stack, estimated from samples.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct StackRow {
+    /// The functions, the innermost first.
+    pub functions: Vec<String>,
+    pub live_bytes: u64,
+    pub live_objects: u64,
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Snapshot {
     slabyard_account: u32,
@@ -23,6 +32,9 @@ pub struct Snapshot {
     pub time: f64,
     #[serde(flatten)]
     pub account: Account,
+    /// Those with the most memory; `None`: the process has no samples, or was not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stacks: Option<Vec<StackRow>>,
 }
 
 impl Snapshot {
@@ -32,7 +44,13 @@ impl Snapshot {
             slabyard_account: VERSION,
             time: now.map_or(0.0, |time| time.as_secs_f64()),
             account,
+            stacks: None,
         }
+    }
+
+    /// The same with the stacks of a process that has samples.
+    pub fn with_stacks(self, stacks: Option<Vec<StackRow>>) -> Self {
+        Snapshot { stacks, ..self }
     }
 
     pub fn to_json(&self) -> Result<String> {
@@ -72,7 +90,9 @@ impl Snapshot {
         // The names are shown on terminals.
         let account = &mut snapshot.account;
         let caches = account.caches.iter_mut().map(|one| &mut one.name);
-        for name in caches.chain([&mut account.program]) {
+        let stacks = snapshot.stacks.iter_mut().flatten();
+        let functions = stacks.flat_map(|one| &mut one.functions);
+        for name in caches.chain([&mut account.program]).chain(functions) {
             *name = name.replace(char::is_control, "?");
         }
         Ok(snapshot)
@@ -120,6 +140,8 @@ pub struct Changes {
     /// The largest changes first.
     pub memory: Vec<Change>,
     pub caches: Vec<Change>,
+    /// By stack: the names have a function in each line. Empty if a snapshot has no samples.
+    pub stacks: Vec<Change>,
 }
 
 fn sort(changes: &mut Vec<Change>) {
@@ -155,7 +177,35 @@ pub fn changes(before: &Snapshot, after: &Snapshot) -> Changes {
         is_another: (old.pid, &old.program) != (new.pid, &new.program),
         memory,
         caches: of_caches(old, new),
+        stacks: match (&before.stacks, &after.stacks) {
+            (Some(old), Some(new)) => of_stacks(old, new),
+            _ => Vec::new(),
+        },
     }
+}
+
+fn of_stacks(old: &[StackRow], new: &[StackRow]) -> Vec<Change> {
+    let mut all: HashMap<String, Change> = HashMap::new();
+    let rows = old.iter().map(|row| (row, false));
+    for (row, is_new) in rows.chain(new.iter().map(|row| (row, true))) {
+        let name = row.functions.join("\n");
+        let change = all.entry(name.clone()).or_insert_with(|| Change {
+            name,
+            before: 0,
+            after: 0,
+            objects: 0,
+        });
+        match is_new {
+            false => change.before = change.before.saturating_add(row.live_bytes),
+            true => change.after = change.after.saturating_add(row.live_bytes),
+        }
+        let objects = i64::try_from(row.live_objects).unwrap_or(i64::MAX);
+        let signed = if is_new { objects } else { -objects };
+        change.objects = change.objects.saturating_add(signed);
+    }
+    let mut changes: Vec<Change> = all.into_values().collect();
+    sort(&mut changes);
+    changes
 }
 
 /// Live objects of each cache, and their bytes.

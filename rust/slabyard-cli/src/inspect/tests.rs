@@ -74,7 +74,7 @@ unsafe extern "C" fn tell(_: *mut c_void, account: *const sy_cache_account) -> c
         CStr::from_ptr(stats.name.as_ptr()).to_str().unwrap(),
         stats.object_size,
         stats.in_use,
-        stats.in_loaded + stats.in_depot,
+        stats.in_loaded + stats.in_depot + stats.in_quarantine,
         stats.mapped,
     );
     0
@@ -90,6 +90,8 @@ fn stage() {
     let odd = cache("odd", 33, SY_ZERO);
     let epochs = cache("epochs", 96, SY_EPOCHS);
     let checked = cache("checked", 48, SY_CHECKED | SY_POISON);
+    let waits = cache("waits", 80, SY_CHECKED | SY_QUARANTINE);
+    let named_waits = cache("named-waits", 40, SY_CHECKED | SY_QUARANTINE | SY_HANDLES);
     let zones = cache("zones", 56, SY_CHECKED | SY_REDZONE);
     // A file that is mapped as data has a note, too, as those that symbolizers read.
     let file = std::fs::File::open("/proc/self/exe").unwrap();
@@ -105,6 +107,8 @@ fn stage() {
         churn(epochs, 96, 3_000, 2);
         churn(checked, 48, 2_000, 2);
         churn(zones, 56, 2_000, 2);
+        churn(waits, 80, 2_000, 2);
+        churn(named_waits, 40, 2_000, 2);
         churn_sizes();
         let large = sy_malloc(9 << 20);
         large.cast::<u8>().write_bytes(3, 5 << 20);
@@ -138,6 +142,24 @@ fn stage() {
                 .for_each(|object| sy_cache_free(cache, object));
         }
         sy_cache_each(tell, null_mut());
+        let mut own = sy_account::default();
+        sy_get_account(&mut own);
+        for (name, bytes) in [
+            ("live", own.live_bytes),
+            ("large", own.large_bytes),
+            ("rounding", own.rounding_bytes),
+            ("thread_magazines", own.thread_magazines_bytes),
+            ("depot_magazines", own.depot_magazines_bytes),
+            ("free_in_slabs", own.free_in_slabs_bytes),
+            ("holes", own.holes_bytes),
+            ("free_units", own.free_units_bytes),
+            ("kept_spans", own.kept_spans_bytes),
+            ("headers", own.headers_bytes),
+            ("quarantine", own.quarantine_bytes),
+            ("rss", own.resident_bytes),
+        ] {
+            println!("own {name} {bytes}");
+        }
         println!("live {:#x} plain", stay[0] as usize);
         println!("inside {:#x} plain", stay[0] as usize + 5);
         println!("free {:#x} plain", free as usize);
@@ -246,6 +268,7 @@ fn a_process_is_accounted_for_to_the_page() {
     assert!(account.of(What::Stacks) > first.sum());
     assert!(account.of(What::Large) >= 5 << 20 && account.of(What::Large) < 6 << 20);
     agrees_with_the_library(&stage, &account);
+    agrees_with_the_struct(&stage, &account);
     words_for_addresses(&stage, &look);
     every_free_byte_has_a_keeper(&look, &account);
     assert_eq!(look.verify().faults, BTreeMap::new());
@@ -289,6 +312,35 @@ fn agrees_with_the_library(stage: &Stage, account: &Account) {
     });
     assert_eq!(ours + ours_wait, live + waiting);
     assert!(ours <= live && live - ours <= 127, "{ours} {live}");
+}
+
+/// The rows of `sy_get_account`, which counts what was allocated, written or not.
+fn agrees_with_the_struct(stage: &Stage, account: &Account) {
+    let lines = stage.lines("own");
+    let own: BTreeMap<&str, u64> = lines
+        .map(|line| (line[0].as_str(), line[1].parse().unwrap()))
+        .collect();
+    assert_eq!(own["rounding"], account.of(What::Rounding));
+    assert_eq!(own["depot_magazines"], account.of(What::DepotMagazines));
+    assert_eq!(own["holes"], account.of(What::Holes));
+    assert_eq!(own["quarantine"], account.of(What::Quarantine));
+    assert!(own["quarantine"] >= 2 * 200 * 40, "{own:?}");
+    assert_eq!(own["free_units"], account.of(What::FreeUnits));
+    assert_eq!(own["headers"], account.of(What::Headers));
+    // The library counts objects of mixed units that wait to be put back as live.
+    let at_hand = account.of(What::Live) + account.of(What::ThreadMagazines);
+    assert_eq!(own["live"] + own["thread_magazines"], at_hand);
+    assert!(own["live"] - account.of(What::Live) < 64 << 10, "{own:?}");
+    // Pages of free slots that were never written.
+    let free = account.of(What::FreeInSlabs);
+    assert!(
+        own["free_in_slabs"].abs_diff(free) <= free / 50,
+        "{own:?} {free}"
+    );
+    assert_eq!(own["large"], 9 << 20);
+    assert_eq!(own["kept_spans"], 20 << 20);
+    // Without the pages of files.
+    assert!(own["rss"] < account.rss_bytes && own["rss"] > account.rss_bytes / 2);
 }
 
 fn words_for_addresses(stage: &Stage, look: &Look) {

@@ -248,6 +248,7 @@ fn who(pin: Pin, heap: &Heap) -> String {
             format!("magazines of thread {}", heap.number_of(thread))
         }
         Pin::Magazine(Holder::Depot) => "magazines in the depot".into(),
+        Pin::Magazine(Holder::Quarantine) => "the quarantine".into(),
         Pin::Nothing => "nothing: it goes back by age or with sy_trim".into(),
     }
 }
@@ -336,10 +337,37 @@ pub fn changes(changes: &Changes) -> String {
     );
     table(&mut text, "memory", &changes.memory);
     table(&mut text, "cache: live objects", &changes.caches);
+    stacks(&mut text, &changes.stacks);
     if changes.is_another {
         paragraph(&mut text, "The snapshots are of different processes.");
     }
     text
+}
+
+/// The stacks that changed most.
+fn stacks(text: &mut String, changes: &[Change]) {
+    const SHOWN: usize = 5;
+    const FUNCTIONS: usize = 8;
+    for one in changes.iter().take(SHOWN) {
+        let _ = writeln!(
+            text,
+            "{}, {} objects ({} before, {} after), estimated from samples:",
+            change(one.after as i64 - one.before as i64),
+            more(one.objects),
+            bytes(one.before),
+            bytes(one.after)
+        );
+        for function in one.name.lines().take(FUNCTIONS) {
+            let _ = writeln!(text, "    {function}");
+        }
+        text.push('\n');
+    }
+}
+
+/// A number of objects with its sign.
+fn more(objects: i64) -> String {
+    let sign = if objects < 0 { '-' } else { '+' };
+    format!("{sign}{}", grouped(objects.unsigned_abs()))
 }
 
 fn table(text: &mut String, title: &str, changes: &[Change]) {
@@ -352,8 +380,7 @@ fn table(text: &mut String, title: &str, changes: &[Change]) {
             change(one.after as i64 - one.before as i64),
             match one.objects {
                 0 => String::new(),
-                more @ 1.. => format!("+{}", grouped(more.unsigned_abs())),
-                fewer => format!("-{}", grouped(fewer.unsigned_abs())),
+                objects => more(objects),
             },
         ]);
     }

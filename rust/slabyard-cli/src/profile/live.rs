@@ -28,10 +28,14 @@ pub const MEASURES: [Measure; 4] = [
 /// The profile of the process with this number, or the only one with this name.
 pub fn of_process(name: &str) -> Result<Profile> {
     let pid = inspect::process(name)?;
-    let look = Look::at(pid, Depth::Quick)?;
+    of_look(&Look::at(pid, Depth::Quick)?)
+}
+
+/// The same of a process or core that is read already.
+pub fn of_look(look: &Look) -> Result<Profile> {
     let (samples, program) = look
         .samples()
-        .with_context(|| format!("process {pid} has no profile"))?;
+        .with_context(|| format!("process {} has no profile", look.pid))?;
     Ok(profile_of(&samples, program))
 }
 
@@ -73,13 +77,13 @@ fn values(site: &Site) -> [i64; 4] {
 }
 
 /// Whether a file is the library alone, and no program that is linked with it.
-fn is_library(path: &str) -> bool {
+pub(super) fn is_library(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.starts_with("libslabyard")
 }
 
 /// The stacks as a tree, and the number of each site's innermost node; 0: the stack is not known.
-fn tree(sites: &[Site]) -> (Vec<Node>, Vec<u32>) {
+pub(super) fn tree(sites: &[Site]) -> (Vec<Node>, Vec<u32>) {
     let mut nodes: Vec<Node> = Vec::new();
     let mut known: HashMap<(u32, u64), u32> = HashMap::new();
     let numbers = sites.iter().map(|site| {

@@ -2,7 +2,7 @@
 //!
 //! [`weigh`] counts what each stack of a recording has allocated, [`names`] finds the names of the
 //! functions, and [`formats`] writes the result, which [`data`] describes. [`live`] takes it from the
-//! samples of a running process.
+//! samples of a running process, and [`leaks`] says from their ages what may leak.
 //!
 //! Above: `cli`. Below: `recording`, and `plan::order`, which merges the records of all threads.
 
@@ -10,6 +10,7 @@ pub mod budget;
 pub mod command;
 pub mod data;
 pub mod formats;
+pub mod leaks;
 pub mod live;
 pub mod names;
 mod tables;

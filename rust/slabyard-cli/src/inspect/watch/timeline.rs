@@ -49,7 +49,7 @@ impl Layer {
         match what {
             What::Live | What::Large | What::Guarded => Layer::Live,
             What::Rounding | What::Tails => Layer::Lost,
-            What::ThreadMagazines | What::DepotMagazines => Layer::Magazines,
+            What::ThreadMagazines | What::DepotMagazines | What::Quarantine => Layer::Magazines,
             What::FreeInSlabs | What::Holes | What::NeverUsed => Layer::FreeInSlabs,
             What::FreeUnits | What::KeptSpans => Layer::FreeUnits,
             What::Files => Layer::Files,
