@@ -819,9 +819,9 @@ static void write_all(enum record_end_reason reason) {
 
 static void finish(void) { write_all(END_EXIT); }
 
-/* The end of the recording comes after all destructors of the program and its libraries. In glibc, a
- * function of on_exit belongs to no library; registered before the loader's own, it runs after it.
- * In musl, the destructors of a preloaded library run after those of all others. */
+/* The end of the recording comes after all destructors of the program and its libraries. In glibc,
+ * a function of on_exit belongs to no library; registered before the loader's own, it runs after
+ * it. In musl, the destructors of a preloaded library run after those of all others. */
 #ifdef __GLIBC__
 static void finish_on_exit(int status, void *unused) {
     (void)status;

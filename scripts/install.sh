@@ -125,6 +125,7 @@ rpmlint | have rpmlint | rpmlint
 Meson | have meson | meson
 musl's C compiler | have musl-gcc | musl-tools
 an emulator for 64-bit Arm | have qemu-aarch64 | qemu-user
+busybox | have busybox | busybox-static
 END
 }
 needs_of_bench() {
