@@ -76,7 +76,7 @@ install(FILES LICENSE README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md SEC
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md"
     PATTERN "*.svg" PATTERN "_*" EXCLUDE PATTERN site EXCLUDE PATTERN reference EXCLUDE REGEX "/docs/index\\.md$" EXCLUDE)
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.c"
-    PATTERN "*.cpp")
+    PATTERN "*.cpp" PATTERN "*.zig" PATTERN "*.go" PATTERN "*.py")
 
 # The man pages. A release has them in manual/. In a checkout, the installation builds them, if
 # Sphinx is installed (scripts/install.sh site).

@@ -819,11 +819,20 @@ static void write_all(enum record_end_reason reason) {
 
 static void finish(void) { write_all(END_EXIT); }
 
+/* The end of the recording comes after all destructors of the program and its libraries. In glibc,
+ * a function of on_exit belongs to no library; registered before the loader's own, it runs after
+ * it. In musl, the destructors of a preloaded library run after those of all others. */
+#ifdef __GLIBC__
 static void finish_on_exit(int status, void *unused) {
     (void)status;
     (void)unused;
     finish();
 }
+static void watch_for_exit(void) { on_exit(finish_on_exit, NULL); }
+#else
+__attribute__((destructor)) static void finish_on_unload(void) { finish(); }
+static void watch_for_exit(void) {}
+#endif
 
 static void watch_for_hidden_forks(void) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -876,9 +885,7 @@ static void start(void) {
         watch_for_hidden_forks();
         note_birth();
         pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-        /* It belongs to no library, and is registered before the loader's own. So it runs after
-         * all destructors of the program and its libraries. */
-        on_exit(finish_on_exit, NULL);
+        watch_for_exit();
         at_quick_exit(finish);
     }
     busy = false;

@@ -118,10 +118,14 @@ needs_of_packages() {
 debhelper | have dh | debhelper
 dpkg-buildpackage | have dpkg-buildpackage | dpkg-dev
 lintian | have lintian | lintian
+debootstrap | have debootstrap || [ -x /usr/sbin/debootstrap ] | debootstrap
 rpm | have rpmbuild && have rpm2cpio | rpm
 cpio | have cpio | cpio
 rpmlint | have rpmlint | rpmlint
 Meson | have meson | meson
+musl's C compiler | have musl-gcc | musl-tools
+an emulator for 64-bit Arm | have qemu-aarch64 | qemu-user
+busybox | have busybox | busybox-static
 END
 }
 needs_of_bench() {
@@ -234,7 +238,7 @@ toolchains() {
 tools_of_packages() {
     local tools=build/packages/venv log=build/packages/venv.log
     cmp -s packaging/requirements.txt "$tools/installed.txt" && return
-    echo "installing: maturin, Conan"
+    echo "installing: maturin, Conan, zig"
     mkdir -p build/packages
     if python3 -m venv --clear "$tools" >"$log" 2>&1 &&
         "$tools/bin/pip" install --quiet --disable-pip-version-check -r packaging/requirements.txt >>"$log" 2>&1; then

@@ -48,30 +48,47 @@ fn must_build(command: &mut Command, what: &str) {
     assert!(status.success(), "{what} does not build");
 }
 
-/// Whether the linker accepts these arguments.
-fn can_link(arguments: &[String], output: &Path) -> bool {
+/// A source that takes stacks, in a function that no linker leaves out.
+const UNWINDS: &str = r#"
+void _Unwind_Backtrace(void);
+__attribute__((visibility("default"))) void unwind(void) { _Unwind_Backtrace(); }
+"#;
+
+/// Whether a library of this source can be linked with these arguments.
+fn can_link(text: &str, arguments: &[String], output: &Path) -> bool {
     let source = output.with_extension("c");
-    std::fs::write(&source, "int variable;\n").expect("the output folder can be written");
+    std::fs::write(&source, text).expect("the output folder can be written");
     let mut command = compiler();
     command.arg("-o").arg(output).arg(source).args(arguments);
     command.output().is_ok_and(|done| done.status.success())
 }
 
-/// The flags of SLABYARD_SHARED_FLAGS and SLABYARD_UNWIND_FLAGS in cmake/flags.cmake that the linker
-/// accepts. The library may be copied to an older system, so its relocations are not packed.
-fn flags_for_small_programs(order: &Path, unwinder: &Path, output: &Path) -> Vec<String> {
-    let ordered = [
-        format!("-Wl,-T,{}", order.display()),
+/// The flags of SLABYARD_SHARED_FLAGS and SLABYARD_UNWIND_FLAGS in cmake/flags.cmake, and the list of
+/// operators, as far as the linker accepts them. The library may be copied to an older system, so its
+/// relocations are not packed. zig's linker knows few of them, and brings LLVM's unwinder.
+fn flags_of_linker(link: &Path, unwinder: &Path, output: &Path) -> Vec<String> {
+    let ordered = vec![
+        format!("-Wl,-T,{}", link.join("first.ld").display()),
         "-Wl,-z,max-page-size=65536".into(),
         "-Wl,--sort-section=alignment".into(),
     ];
-    let unwinds = ["-static-libgcc".into(), "-Wl,--wrap=_Unwind_Resume".into()];
+    let operators = link.join("operators.list");
+    let replaceable = vec![format!("-Wl,--dynamic-list={}", operators.display())];
+    // The list of exported functions has some that musl lacks.
+    let lacking = vec!["-Wl,--undefined-version".into()];
+
     let probe = output.with_extension("probe.so");
-    let mut flags = Vec::new();
-    if can_link(&ordered, &probe) {
-        flags.extend(ordered);
-    }
-    if can_link(&unwinds, &probe) {
+    let mut flags: Vec<String> = [ordered, replaceable, lacking]
+        .into_iter()
+        .filter(|flags| can_link("int variable;\n", flags, &probe))
+        .flatten()
+        .collect();
+    let unwinders = ["-static-libgcc", "-lunwind"]
+        .map(|library| vec![library.to_string(), "-Wl,--wrap=_Unwind_Resume".into()]);
+    let unwinds = unwinders
+        .into_iter()
+        .find(|flags| can_link(UNWINDS, flags, &probe));
+    if let Some(unwinds) = unwinds {
         flags.extend(unwinds);
         flags.push(unwinder.display().to_string());
     }
@@ -94,8 +111,6 @@ fn build_recorder(here: &Path, output: &Path) {
 fn build_malloc(here: &Path, output: &Path) {
     let [library, include, core] = ["LIBRARY", "INCLUDE", "CORE"].map(of_library);
     let [shim, link] = ["shim", "link"].map(|folder| here.join(folder));
-    let [shown, operators, order] =
-        ["malloc.map", "operators.list", "first.ld"].map(|name| link.join(name));
     for input in [&shim, &link, &PathBuf::from(&library)] {
         println!("cargo:rerun-if-changed={}", input.display());
     }
@@ -110,8 +125,8 @@ fn build_malloc(here: &Path, output: &Path) {
         ))
         .args(c_files(&shim))
         .arg(shim.join("shared/users.c"))
-        .args(flags_for_small_programs(
-            &order,
+        .args(flags_of_linker(
+            &link,
             &shim.join("shared/unwinder.c"),
             output,
         ))
@@ -123,8 +138,10 @@ fn build_malloc(here: &Path, output: &Path) {
             "-Wl,-soname,libslabyard-malloc.so.{}",
             abi(&include)
         ))
-        .arg(format!("-Wl,--version-script={}", shown.display()))
-        .arg(format!("-Wl,--dynamic-list={}", operators.display()));
+        .arg(format!(
+            "-Wl,--version-script={}",
+            link.join("malloc.map").display()
+        ));
     must_build(command.args(["-lpthread", "-ldl"]), "the drop-in malloc");
 }
 

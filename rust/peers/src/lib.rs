@@ -10,7 +10,9 @@
 //! A [`ThreadGuard`] does both. A direct call of `malloc` and `free` may be removed by the compiler,
 //! which knows what they mean: hide the pointers from it where that matters.
 
-use core::ffi::{c_char, c_int, c_void, CStr};
+use core::ffi::c_void;
+#[allow(unused_imports)] // some need none of them
+use core::ffi::{c_char, c_int, CStr};
 
 /// `malloc`.
 pub type MallocFn = unsafe extern "C" fn(usize) -> *mut c_void;
@@ -51,9 +53,9 @@ pub struct Allocator {
     pub max_align: usize,
 }
 
-/// All peers that were built in; glibc first.
+/// All peers that were built in; the C library first.
 pub static PEERS: &[Allocator] = &[
-    glibc::ALLOCATOR,
+    libc_malloc::ALLOCATOR,
     #[cfg(feature = "mimalloc")]
     mimalloc::ALLOCATOR,
     #[cfg(feature = "snmalloc")]
@@ -94,8 +96,11 @@ impl Drop for ThreadGuard<'_> {
     }
 }
 
+/// The name of the C library, and of its malloc.
+pub const LIBC: &str = libc_malloc::ALLOCATOR.name;
+
 /// The C library's own, which is also this program's `malloc`.
-pub mod glibc {
+pub mod libc_malloc {
     use super::*;
 
     extern "C" {
@@ -105,24 +110,53 @@ pub mod glibc {
         pub fn realloc(object: *mut c_void, size: usize) -> *mut c_void;
         pub fn calloc(count: usize, size: usize) -> *mut c_void;
         pub fn malloc_usable_size(object: *const c_void) -> usize;
-        pub fn malloc_trim(pad: usize) -> c_int;
-        fn gnu_get_libc_version() -> *const c_char;
     }
 
-    unsafe extern "C" fn purge() {
-        // SAFETY: malloc_trim has no preconditions.
-        unsafe { malloc_trim(0) };
+    #[cfg(target_env = "musl")]
+    mod own {
+        pub const NAME: &str = "musl";
+        pub const PURGE: Option<super::HookFn> = None;
+
+        pub fn version() -> String {
+            "of an unknown version".to_string() // musl does not tell
+        }
     }
 
-    fn version() -> String {
-        // SAFETY: a static string of the C library.
-        let text = unsafe { CStr::from_ptr(gnu_get_libc_version()) };
-        text.to_string_lossy().into_owned()
+    #[cfg(not(target_env = "musl"))]
+    mod own {
+        use super::*;
+
+        extern "C" {
+            fn malloc_trim(pad: usize) -> c_int;
+            fn gnu_get_libc_version() -> *const c_char;
+        }
+
+        pub const NAME: &str = "glibc";
+        pub const PURGE: Option<HookFn> = Some(purge);
+
+        unsafe extern "C" fn purge() {
+            // SAFETY: malloc_trim has no preconditions.
+            unsafe { malloc_trim(0) };
+        }
+
+        pub fn version() -> String {
+            // SAFETY: a static string of the C library.
+            let text = unsafe { CStr::from_ptr(gnu_get_libc_version()) };
+            text.to_string_lossy().into_owned()
+        }
+    }
+
+    /// Gives free memory back to the system, if the C library can.
+    pub fn trim() {
+        if let Some(purge) = own::PURGE {
+            // SAFETY: it has no preconditions.
+            unsafe { purge() };
+        }
     }
 
     pub const ALLOCATOR: Allocator = Allocator {
-        name: "glibc",
-        version,
+        name: own::NAME,
+        version: own::version,
         malloc,
         free,
         aligned_alloc,
@@ -131,7 +165,7 @@ pub mod glibc {
         usable_size: Some(malloc_usable_size),
         thread_init: None,
         thread_exit: None,
-        purge: Some(purge),
+        purge: own::PURGE,
         max_align: usize::MAX / 2 + 1,
     };
 }

@@ -1,5 +1,6 @@
 //! Facts about the machine that a reader needs to judge the figures.
 
+use crate::preload::serving::LIBC;
 use serde::Serialize;
 use std::fs;
 use std::path::Path;
@@ -137,7 +138,7 @@ impl Machine {
         let cpuinfo = file("/proc/cpuinfo");
         let memory = value_of(&file("/proc/meminfo"), "MemTotal", ':');
         let kib = memory.and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
-        let libc = slabyard_peers::find("glibc").map_or_else(unknown, |libc| (libc.version)());
+        let libc = slabyard_peers::find(LIBC).map_or_else(unknown, |libc| (libc.version)());
         Machine {
             cpu: value_of(&cpuinfo, "model name", ':').unwrap_or_else(unknown),
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
@@ -147,7 +148,7 @@ impl Machine {
             // SAFETY: sysconf has no preconditions.
             page_size: unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64,
             huge_pages: chosen(&file("/sys/kernel/mm/transparent_hugepage/enabled")),
-            libc: format!("glibc {libc}"),
+            libc: format!("{LIBC} {libc}"),
             date: date(),
             tool: env!("CARGO_PKG_VERSION").to_string(),
         }

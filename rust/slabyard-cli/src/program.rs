@@ -162,7 +162,7 @@ impl Signals {
     /// another thread of the process may take the SIGCHLD.
     fn next(&self, patience: Duration) -> Option<(i32, bool)> {
         let patience = libc::timespec {
-            tv_sec: patience.as_secs() as libc::time_t,
+            tv_sec: patience.as_secs() as _,
             tv_nsec: patience.subsec_nanos().into(),
         };
         // SAFETY: all zero is a siginfo_t, which sigtimedwait fills.

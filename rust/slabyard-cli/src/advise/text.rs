@@ -1,6 +1,7 @@
 //! The text of `slabyard advise`.
 
 use super::{gains, Gain, Kind, Tried, Whole};
+use crate::preload::serving::LIBC;
 use crate::recording::Process;
 use crate::run::seconds;
 use crate::ui::{bytes, grouped};
@@ -82,7 +83,7 @@ fn write_place(text: &mut String, number: usize, one: &Tried, gain: &Gain, whole
         .map_or(String::new(), |ns| format!(", with a pool {ns:.1} ns"));
     let _ = writeln!(
         text,
-        "   an allocation or a free takes {:.1} ns with glibc's malloc, with a cache {:.1} ns{pool}",
+        "   an allocation or a free takes {:.1} ns with {LIBC}'s malloc, with a cache {:.1} ns{pool}",
         measured.malloc_ns, measured.cache_ns
     );
     let _ = writeln!(text, "   {}", sentence(gain, one, whole));

@@ -99,7 +99,7 @@ impl Library {
             );
         }
         match elf.and_then(|elf| elf.loader) {
-            Some(loader) if can_list(&loader) => self.must_load(&found)?,
+            Some(loader) if can_list(&loader) => self.must_load(&found, &loader)?,
             _ => (),
         }
         // Asked last: the loader says better what is wrong with a damaged library.
@@ -116,11 +116,9 @@ impl Library {
     /// Checks that the loader can load the library. Otherwise it would print a message and start
     /// the program without the library. If asked to list all libraries, it loads them and starts no
     /// program.
-    fn must_load(&self, program: &Path) -> Result<()> {
-        let listed = Command::new(program)
-            .env("LD_TRACE_LOADED_OBJECTS", "1")
+    fn must_load(&self, program: &Path, loader: &str) -> Result<()> {
+        let listed = list(program, loader)
             .env("LD_PRELOAD", &self.path)
-            .stdin(Stdio::null())
             .output()
             .with_context(|| format!("cannot run {}", program.display()))?;
         let path = self.path.to_string_lossy();
@@ -160,13 +158,28 @@ pub fn can_stand_in_preload(path: &Path) -> bool {
     !text.contains([' ', ':', ';', '\n', '\t'])
 }
 
-/// Whether this is glibc's loader, which lists libraries on request. Others might start the
-/// program.
+/// Whether this is the loader of glibc or musl, which list libraries on request. Others might start
+/// the program.
 fn can_list(loader: &str) -> bool {
     let name = Path::new(loader).file_name().map(OsStr::to_string_lossy);
     name.is_some_and(|name| {
-        (name.starts_with("ld-linux") || name.starts_with("ld64")) && !name.contains("musl")
+        ["ld-linux", "ld64", "ld-musl"]
+            .iter()
+            .any(|start| name.starts_with(start))
     })
+}
+
+/// The command that lets a program's loader list the libraries that it loads, and starts no program.
+fn list(program: &Path, loader: &str) -> Command {
+    let mut command = Command::new(program);
+    if target::is_musl(loader) {
+        command = Command::new(loader);
+        command.arg("--list").arg(program);
+    }
+    command
+        .env("LD_TRACE_LOADED_OBJECTS", "1")
+        .stdin(Stdio::null());
+    command
 }
 
 /// Makes a folder from which libraries can be preloaded, also by processes of other users.

@@ -6,17 +6,16 @@
 //! as Rust programs do; no library replaces these calls.
 
 use super::elf::Elf;
-use super::{can_list, target};
+use super::{can_list, list, target};
 use anyhow::{Context, Result};
 use memchr::memmem;
 use memmap2::Mmap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 /// The name of the C library's malloc.
-pub const GLIBC: &str = "glibc";
+pub use slabyard_peers::LIBC;
 
 /// Allocators, the beginnings of their libraries' names, and a text in each program that one is linked
 /// into, even if the program has no symbols.
@@ -43,7 +42,7 @@ pub struct Serving {
 }
 
 /// The malloc of the program that a user names, or of its interpreter. `None`: it cannot be found out,
-/// because the loader is not glibc's, or there is none.
+/// because the loader is neither glibc's nor musl's, or there is none.
 pub fn of(program: &OsStr) -> Result<Option<Serving>> {
     of_executable(&target::executable(program)?)
 }
@@ -54,10 +53,10 @@ pub fn of_executable(program: &Path) -> Result<Option<Serving>> {
     let Some(elf) = Elf::open(program).with_context(cannot)? else {
         return Ok(None);
     };
-    if !elf.loader.as_deref().is_some_and(can_list) {
+    let Some(loader) = elf.loader.as_deref().filter(|loader| can_list(loader)) else {
         return Ok(None);
-    }
-    let libraries = loaded(program)?;
+    };
+    let libraries = loaded(program, loader)?;
     let has_malloc = |file: &PathBuf| {
         let elf = Elf::open(file).ok().flatten();
         elf.is_some_and(|elf| elf.has_malloc == Some(true))
@@ -85,13 +84,13 @@ pub fn of_executable(program: &Path) -> Result<Option<Serving>> {
 }
 
 impl Serving {
-    pub fn is_glibc(&self) -> bool {
-        self.name == GLIBC
+    pub fn is_libc_own(&self) -> bool {
+        self.name == LIBC
     }
 
     /// The C library, if another library's malloc comes before its own.
     pub fn libc_behind(&self) -> Option<&Path> {
-        let is_behind = !self.is_glibc() && !self.is_program;
+        let is_behind = !self.is_libc_own() && !self.is_program;
         self.libc.as_deref().filter(|_| is_behind)
     }
 
@@ -102,7 +101,7 @@ impl Serving {
         } else {
             "with which the program is linked"
         };
-        (!self.is_glibc()).then(|| format!("{}, {place}", self.file.display()))
+        (!self.is_libc_own()).then(|| format!("{}, {place}", self.file.display()))
     }
 
     /// What a reader of the figures must know, if a library does not replace all of the malloc.
@@ -128,14 +127,16 @@ fn file_name(file: &Path) -> String {
 
 fn is_libc(file: &Path) -> bool {
     let name = file_name(file);
-    name.starts_with("libc.so") || name.starts_with("libc-2.")
+    ["libc.so", "libc-2.", "ld-musl"]
+        .iter()
+        .any(|start| name.starts_with(start))
 }
 
 /// The name of the allocator in a library: `libjemalloc.so.2` gives `jemalloc`, and `libmine-1.so.3`
 /// gives `mine-1`.
 fn named(library: &str) -> String {
     if is_libc(Path::new(library)) {
-        return GLIBC.to_string();
+        return LIBC.to_string();
     }
     let known = KNOWN
         .iter()
@@ -160,10 +161,8 @@ fn contained(program: &Path) -> Option<&'static str> {
 
 /// The libraries that the loader loads for a program, in its order. If asked to list them, it starts
 /// no program.
-fn loaded(program: &Path) -> Result<Vec<PathBuf>> {
-    let listed = Command::new(program)
-        .env("LD_TRACE_LOADED_OBJECTS", "1")
-        .stdin(Stdio::null())
+fn loaded(program: &Path, loader: &str) -> Result<Vec<PathBuf>> {
+    let listed = list(program, loader)
         .output()
         .with_context(|| format!("cannot run {}", program.display()))?;
     let text = String::from_utf8_lossy(&listed.stdout);
@@ -194,6 +193,7 @@ mod tests {
         for (library, name) in [
             ("libc.so.6", "glibc"),
             ("libc-2.31.so", "glibc"),
+            ("ld-musl-x86_64.so.1", "glibc"),
             ("libcrypt.so.1", "crypt"),
             ("libjemalloc.so.2", "jemalloc"),
             ("libtcmalloc_minimal.so.4", "tcmalloc"),
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn an_ordinary_program_has_the_malloc_of_the_c_library() {
         let found = of(OsStr::new("true")).unwrap().unwrap();
-        assert!(found.is_glibc() && !found.is_program, "{found:?}");
+        assert!(found.is_libc_own() && !found.is_program, "{found:?}");
         assert_eq!(Some(&found.file), found.libc.as_ref());
         assert_eq!((found.described(), found.inside), (None, None));
         assert!(of(OsStr::new("/no/such/program")).is_err());

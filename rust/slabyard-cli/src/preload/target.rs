@@ -109,8 +109,12 @@ fn may_preload(path: &Path, elf: &Elf, library: &Elf) -> Result<()> {
              with slabyard-malloc.o instead (docs/malloc.md)"
         );
     };
-    if is_musl(loader) {
-        bail!("{name} is a program for the C library musl, and the library is for glibc");
+    if is_musl(loader) != OWN_IS_MUSL {
+        let (theirs, ours) = match OWN_IS_MUSL {
+            true => ("glibc", "musl"),
+            false => ("musl", "glibc"),
+        };
+        bail!("{name} is a program for the C library {theirs}, and the library is for {ours}");
     }
     if let Some(how) = raises_rights(path)? {
         bail!("{name} {how}, and in such a program the loader ignores LD_PRELOAD");
@@ -118,7 +122,10 @@ fn may_preload(path: &Path, elf: &Elf, library: &Elf) -> Result<()> {
     Ok(())
 }
 
-fn is_musl(loader: &str) -> bool {
+/// The C library for which the tool was compiled, and with it the libraries that it carries.
+const OWN_IS_MUSL: bool = cfg!(target_env = "musl");
+
+pub fn is_musl(loader: &str) -> bool {
     loader.contains("ld-musl")
 }
 

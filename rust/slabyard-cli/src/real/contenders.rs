@@ -1,7 +1,7 @@
 //! Finds the allocators that a program can run on: glibc's malloc, which needs no library,
 //! Slabyard, the libraries that the system has, and those that the user names.
 
-use crate::preload::serving::{self, Serving, GLIBC};
+use crate::preload::serving::{self, Serving, LIBC};
 use crate::preload::Library;
 use crate::ui;
 use anyhow::{bail, Result};
@@ -75,8 +75,8 @@ fn choose(wanted: &[Wanted], program: &OsStr, folders: &[PathBuf]) -> Result<Vec
     let own = serving::of(program).unwrap_or(None);
     let mut all = own_first(own.as_ref());
     if let Some(libc) = own.as_ref().and_then(Serving::libc_behind) {
-        if is_wanted(GLIBC) {
-            all.push(serving(GLIBC, Library::at(libc)?, program)?);
+        if is_wanted(LIBC) {
+            all.push(serving(LIBC, Library::at(libc)?, program)?);
         }
     }
     if is_wanted(SLABYARD) {
@@ -109,7 +109,7 @@ fn choose(wanted: &[Wanted], program: &OsStr, folders: &[PathBuf]) -> Result<Vec
         }
     }
     if all.len() == 1 {
-        bail!("there is no allocator to compare glibc with");
+        bail!("there is no allocator to compare {LIBC} with");
     }
     Ok(all)
 }
@@ -117,7 +117,7 @@ fn choose(wanted: &[Wanted], program: &OsStr, folders: &[PathBuf]) -> Result<Vec
 /// The program without a library. Its row is called after its malloc, and apart from that of a library
 /// with this malloc.
 fn own_first(own: Option<&Serving>) -> Vec<Contender> {
-    let name = match own.map_or(GLIBC, |own| &own.name) {
+    let name = match own.map_or(LIBC, |own| &own.name) {
         SLABYARD => "slabyard (linked)",
         name => name,
     };
@@ -145,14 +145,14 @@ impl Wanted {
 
     /// Whether this is the name of an allocator that the tool only replays.
     pub fn is_only_replayed(&self) -> bool {
-        let is_run = |name: &str| [GLIBC, SLABYARD].contains(&name) || is_known(name);
+        let is_run = |name: &str| [LIBC, SLABYARD].contains(&name) || is_known(name);
         self.name_alone().is_some_and(|name| !is_run(name))
     }
 
     /// Refuses unknown names without a path, and a name that is given to two libraries.
     pub fn check(wanted: &[Wanted]) -> Result<()> {
         let known = || {
-            [GLIBC, SLABYARD]
+            [LIBC, SLABYARD]
                 .into_iter()
                 .chain(KNOWN.map(|(name, _)| name))
         };
@@ -163,8 +163,8 @@ impl Wanted {
                     "with --run there are {}; --allocator {name}=PATH names the library of another one",
                     known().collect::<Vec<_>>().join(", ")
                 ),
-                Wanted::At(name, _) if name == GLIBC => {
-                    bail!("glibc is the program without a library; give the library another name")
+                Wanted::At(name, _) if name == LIBC => {
+                    bail!("{LIBC} is the program without a library; give the library another name")
                 }
                 Wanted::At(name, _) if seen.contains(&name) => {
                     bail!("two libraries are called {name}")

@@ -184,7 +184,7 @@ impl RealRuns {
     pub fn base(&self) -> &str {
         self.allocators
             .first()
-            .map_or(serving::GLIBC, |one| &one.name)
+            .map_or(serving::LIBC, |one| &one.name)
     }
 }
 
@@ -694,7 +694,8 @@ fn caveats(
             "the times vary from run to run",
             format!(
                 "The machine was busy with other programs, or the program differs from run to run: \
-                 its CPU time on glibc was {} to {}.",
+                 its CPU time on {} was {} to {}.",
+                serving::LIBC,
                 text::seconds(least),
                 text::seconds(most)
             ),

@@ -1,5 +1,5 @@
 use super::*;
-use crate::preload::serving::GLIBC;
+use crate::preload::serving::LIBC;
 
 fn took(cpu_ms: u64, mean_resident: Option<f64>) -> Run {
     Run {
@@ -40,12 +40,12 @@ fn plan() -> Plan {
 /// Makes the results of a comparison of glibc and libraries called slabyard and torn from these
 /// records.
 fn summary(records: Vec<Record>, rounds: usize, plan: &Plan, status: i32) -> RealRuns {
-    let contenders: Vec<Contender> = [GLIBC, "slabyard", "torn"]
+    let contenders: Vec<Contender> = [LIBC, "slabyard", "torn"]
         .into_iter()
         .take(records.len())
         .map(|name| Contender {
             name: name.to_string(),
-            library: (name != GLIBC).then(|| crate::preload::Library::carried().unwrap()),
+            library: (name != LIBC).then(|| crate::preload::Library::carried().unwrap()),
         })
         .collect();
     let status = ExitStatus::from_raw(status << 8);

@@ -252,7 +252,8 @@ fn is_tmpfs(place: &Path) -> bool {
     // SAFETY: a statfs may be all zero, and the call fills it.
     unsafe {
         let mut about: libc::statfs = std::mem::zeroed();
-        libc::statfs(name.as_ptr(), &mut about) == 0 && about.f_type == libc::TMPFS_MAGIC
+        libc::statfs(name.as_ptr(), &mut about) == 0
+            && i128::from(about.f_type) == i128::from(libc::TMPFS_MAGIC)
     }
 }
 

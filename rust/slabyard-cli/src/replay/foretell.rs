@@ -13,7 +13,7 @@
 //! ```
 
 use crate::plan::Summary;
-use crate::preload::serving::GLIBC;
+use crate::preload::serving::LIBC;
 use serde::Serialize;
 use slabyard_certainty as certainty;
 
@@ -165,7 +165,7 @@ impl Program {
         let own = peaks.first().map_or(0.0, |peak| peak.1);
         let peaks: Vec<_> = peaks.into_iter().map(|peak| peak.0).collect();
         let (peak, glibc) = (certainty::mean(&peaks), certainty::mean(&self.glibc));
-        let library = match name == GLIBC || !self.on_glibc.with_code {
+        let library = match name == LIBC || !self.on_glibc.with_code {
             true => 0.0,
             false => LIBRARY_BYTES,
         };

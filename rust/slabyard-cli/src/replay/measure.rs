@@ -8,7 +8,7 @@ use super::race::{self, Runs};
 use super::worker::ProcessResult;
 use crate::allocators::{self, NOTHING};
 use crate::plan::{MappedPlan, Plan, ROUND_BYTES};
-use crate::preload::serving::GLIBC;
+use crate::preload::serving::LIBC;
 use crate::ui;
 use anyhow::{bail, Context, Result};
 use serde::Serialize;
@@ -221,10 +221,10 @@ fn curves_of(plan: &Plan, runs: &Runs) -> Vec<Curve> {
 fn foretell(plan: &Plan, curves: &[Vec<Curve>], measurement: &mut Measurement) {
     let all = &mut measurement.allocators;
     let summary = &plan.summary;
-    let glibc = all.iter().position(|one| one.name == GLIBC);
+    let glibc = all.iter().position(|one| one.name == LIBC);
     let glibc = glibc.filter(|&index| all[index].failure.is_none() && !curves[index].is_empty());
     measurement.not_foretold = match glibc {
-        None => Some("glibc was not measured"),
+        None => Some("the C library's malloc was not measured"),
         _ if summary.replay_threads < summary.threads => {
             Some("the program has more threads at a time than are replayed")
         }
@@ -658,7 +658,7 @@ mod tests {
                 resident: vec![(0, 0), (7, seen)],
                 ..ProcessResult::default()
             };
-            let allocator = allocators::find("glibc").unwrap();
+            let allocator = allocators::find(LIBC).unwrap();
             let runs = Runs {
                 memory: vec![vec![result]],
                 ..Runs::default()
@@ -695,7 +695,7 @@ mod tests {
             speed: vec![vec![ran(200)]],
             ..Runs::default()
         };
-        let measured = summarise(&plan, allocators::find("glibc").unwrap(), runs, &floor);
+        let measured = summarise(&plan, allocators::find(LIBC).unwrap(), runs, &floor);
         assert_eq!(measured.failure, None);
         assert_eq!(
             (measured.gross_ns.mean, measured.ns_per_op.mean),

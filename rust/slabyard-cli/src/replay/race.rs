@@ -9,7 +9,7 @@ use super::budget::{workers, Clock, Cost, Costs, Effort, LEAST_ROUNDS, PASSES, S
 use super::launch::run_worker;
 use super::worker::{Pass, ProcessResult};
 use crate::plan::{MappedPlan, Plan};
-use crate::preload::serving::GLIBC;
+use crate::preload::serving::LIBC;
 use crate::ui::{self, grouped};
 use anyhow::Result;
 use indicatif::ProgressBar;
@@ -165,7 +165,7 @@ struct Trial {
 }
 
 fn try_part(whole: &MappedPlan, folder: &Path, wanted: &Wanted, operations: u64) -> Result<Trial> {
-    let glibc = wanted.everyone.iter().find(|one| one.name == GLIBC);
+    let glibc = wanted.everyone.iter().find(|one| one.name == LIBC);
     let allocator = glibc.unwrap_or(&wanted.everyone[0]);
     let part = whole.plan.part_of(operations);
     let plan = part.map_or_else(|| whole.plan.clone(), |part| whole.part(part));
@@ -436,7 +436,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         make_plan(&recording, folder.path(), &mut |_| ()).unwrap();
         let whole = MappedPlan::open(folder.path()).unwrap();
-        let names = ["slabyard", GLIBC, allocators::NOTHING];
+        let names = ["slabyard", LIBC, allocators::NOTHING];
         let wanted = Wanted {
             everyone: names.map(|name| allocators::find(name).unwrap()).to_vec(),
             effort: Effort {

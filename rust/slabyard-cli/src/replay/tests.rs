@@ -274,7 +274,7 @@ extern "C" fn refuses(_: usize) -> *mut c_void {
 extern "C" fn dirty_calloc(count: usize, size: usize) -> *mut c_void {
     // SAFETY: the object is glibc's, and is written within its size.
     unsafe {
-        let object = slabyard_peers::glibc::malloc(count * size);
+        let object = slabyard_peers::libc_malloc::malloc(count * size);
         object.cast::<u8>().write_bytes(1, count * size);
         object
     }

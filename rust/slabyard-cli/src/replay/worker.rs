@@ -217,8 +217,7 @@ impl Baseline {
     fn of(pass: Pass) -> Result<Self> {
         let mut resident = (pass == Pass::Memory).then(Resident::open).transpose()?;
         // Otherwise glibc's malloc would reuse the free memory of this tool, which is not counted.
-        // SAFETY: malloc_trim has no preconditions.
-        unsafe { slabyard_peers::glibc::malloc_trim(0) };
+        slabyard_peers::libc_malloc::trim();
         let bytes = resident.as_mut().map_or(0, Resident::bytes);
         Ok(Baseline {
             resident,

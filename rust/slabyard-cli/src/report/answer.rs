@@ -9,7 +9,7 @@
 
 use super::model::Model;
 use crate::plan::Summary;
-use crate::preload::serving::GLIBC;
+use crate::preload::serving::LIBC;
 use crate::real::RealRuns;
 use crate::replay::foretell::{Foretold, OnGlibc};
 use crate::replay::measure::{Measured, Measurement};
@@ -41,7 +41,7 @@ pub struct Program {
 
 impl Program {
     pub fn of(runs: &RealRuns) -> Option<Program> {
-        let glibc = runs.allocators.iter().find(|one| one.name == GLIBC)?;
+        let glibc = runs.allocators.iter().find(|one| one.name == LIBC)?;
         Some(Program {
             cpu_ms: glibc.cpu_s.figure.mean * 1e3,
             peak_bytes: glibc.peak_bytes.figure.mean,
@@ -93,7 +93,7 @@ pub fn of(
         let mut all = measurement.allocators.iter();
         all.find(|one| one.name == name && one.failure.is_none())
     };
-    let (ours, theirs) = (find("slabyard")?, find("glibc")?);
+    let (ours, theirs) = (find("slabyard")?, find(LIBC)?);
     let ms = measurement.operations as f64 / 1e6;
     let is_part = measurement.operations < summary.operations;
     let (our_runs, their_runs) = (&ours.ns_per_op.runs, &theirs.ns_per_op.runs);
@@ -217,13 +217,13 @@ impl Answer {
         };
         match self.time_interval_ms {
             Some(sure) if sure.holds(0.0) => format!(
-                "as much CPU time with Slabyard as with glibc, as far as can be measured ({} ms less \
+                "as much CPU time with Slabyard as with {LIBC}, as far as can be measured ({} ms less \
                  to {} ms more{run})",
                 milliseconds(sure.low),
                 milliseconds(sure.high)
             ),
             sure => format!(
-                "{} ms {} CPU time with Slabyard than with glibc ({}{run})",
+                "{} ms {} CPU time with Slabyard than with {LIBC} ({}{run})",
                 milliseconds(self.time_ms),
                 direction(self.time_ms),
                 between(sure, milliseconds, "ms")
@@ -300,7 +300,7 @@ impl Answer {
         };
         let kind = if glibc.with_code { "" } else { " anonymous" };
         format!(
-            "The program's peak{kind} memory is foretold to be {} with Slabyard and {} with glibc{own}: \
+            "The program's peak{kind} memory is foretold to be {} with Slabyard and {} with {LIBC}{own}: \
              {bounds}.",
             mib(ours.bytes),
             mib(glibc.bytes)

@@ -6,6 +6,7 @@
 
 use super::chart::{self, curves, escape, rows, Frame, COLOURED, NARROW, WIDE};
 use super::{listed, memory, named, ratio, Report};
+use crate::preload::serving::LIBC;
 use crate::real::text as runs;
 use crate::replay::measure::{Figure, Latency, Measured};
 use crate::ui::{bytes, capital, grouped, nanoseconds};
@@ -279,9 +280,11 @@ fn origin_section(report: &Report) -> Markup {
     };
     part(
         "Kinds of call and sizes",
-        "What all calls of a kind, or of a size, take with Slabyard compared with glibc. Calls are \
-         timed alone here, without the waits for memory that the program\u{2019}s use of objects \
-         has, so the sum differs from that of the replay.",
+        &format!(
+            "What all calls of a kind, or of a size, take with Slabyard compared with {LIBC}. Calls \
+             are timed alone here, without the waits for memory that the program\u{2019}s use of \
+             objects has, so the sum differs from that of the replay."
+        ),
         picture(|frame| rows::origin(answer, frame)),
     )
 }
@@ -400,7 +403,11 @@ fn colour_dot(name: &str) -> Markup {
 }
 
 fn memory_section(report: &Report) -> Markup {
-    let heads = ["allocator", "peak", "to glibc, 95 %"].map(str::to_string);
+    let heads = [
+        "allocator".into(),
+        "peak".into(),
+        format!("to {LIBC}, 95 %"),
+    ];
     let mut rows = vec![heads.to_vec()];
     rows.extend(report.foretold().into_iter().map(|row| row.to_vec()));
     let title = "The program\u{2019}s peak, foretold".to_string();

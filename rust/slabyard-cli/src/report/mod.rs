@@ -11,7 +11,7 @@ pub mod table;
 use crate::caveat::Caveat;
 use crate::machine::Machine;
 use crate::plan::Summary;
-use crate::preload::serving::GLIBC;
+use crate::preload::serving::LIBC;
 use crate::real::RealRuns;
 use crate::replay::foretell::Foretold;
 use crate::replay::measure::{Figure, Measured, Measurement, TCMALLOC};
@@ -84,7 +84,7 @@ impl Report {
             .collect();
         rows.sort_by(|a, b| a.1.bytes.total_cmp(&b.1.bytes));
         let cells = |(one, peak): (&Measured, Foretold)| {
-            let difference = match one.name == GLIBC {
+            let difference = match one.name == LIBC {
                 true => "-".to_string(),
                 false => answer::percents(peak.low, peak.high, glibc.bytes),
             };
@@ -140,7 +140,7 @@ impl Report {
 
     /// What the replay shows if it cannot compare Slabyard with glibc.
     fn without_answer(&self) -> String {
-        for (name, called) in [("slabyard", "Slabyard"), ("glibc", "glibc")] {
+        for (name, called) in [("slabyard", "Slabyard"), (LIBC, LIBC)] {
             if let Some(one) = self.failed().find(|one| one.name == name) {
                 let why = one.failure.as_deref().unwrap_or_default();
                 return format!("The replay fails with {called}: {why}.");
@@ -165,7 +165,7 @@ impl Report {
         };
         format!(
             "Replayed alone, the allocations take least CPU time with {}{sure}. There is no \
-             comparison of Slabyard with glibc, because not both were replayed.",
+             comparison of Slabyard with {LIBC}, because not both were replayed.",
             listed(&names)
         )
     }

@@ -1,7 +1,7 @@
 //! Figures in the output of a load: those of the usual load generators, and those that the user names.
 
 use anyhow::{bail, Context, Result};
-use regex::Regex;
+use regex_lite::Regex;
 use serde::Serialize;
 
 /// Whether more of a figure is better.

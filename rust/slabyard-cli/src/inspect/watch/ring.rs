@@ -26,7 +26,7 @@ fn is_name(name: &str) -> bool {
 
 /// The name for a time in milliseconds since 1970.
 fn name_at(milliseconds: u64) -> String {
-    let seconds = (milliseconds / 1000) as libc::time_t;
+    let seconds = (milliseconds / 1000) as _;
     // SAFETY: both pointers are to local values, for which all zero is valid.
     let parts = unsafe {
         let mut parts: libc::tm = std::mem::zeroed();

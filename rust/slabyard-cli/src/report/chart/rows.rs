@@ -5,6 +5,7 @@ use super::{
     trimmed, width_of, Axis, Frame, TOP,
 };
 use crate::plan::SizeClass;
+use crate::preload::serving::LIBC;
 use crate::real::answer::{bounds, more_or_less};
 use crate::real::text::Shown;
 use crate::real::{self, RealRuns};
@@ -354,7 +355,7 @@ pub fn origin(answer: &Answer, frame: &Frame) -> String {
     blocks(
         frame,
         "origin",
-        "Time of calls with Slabyard compared with glibc",
+        &format!("Time of calls with Slabyard compared with {LIBC}"),
         &says.join("; "),
         [("by kind of call", kinds), ("by size", sizes)],
     )

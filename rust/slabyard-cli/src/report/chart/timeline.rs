@@ -193,7 +193,7 @@ fn time_labels(x: &Axis, most: f64) -> Vec<(f64, String)> {
 
 /// `09:05`, with seconds where they matter; the day where a day begins.
 fn clock(time: f64, step: f64) -> String {
-    let seconds = time as libc::time_t;
+    let seconds = time as _;
     // SAFETY: both pointers are to local values, for which all zero is valid.
     let parts = unsafe {
         let mut parts: libc::tm = std::mem::zeroed();
