@@ -174,7 +174,7 @@ SY_API size_t sy_handle_slabs(sy_cache *cache, uint32_t *firsts, size_t room, ui
  *   - sy_read_get takes the place of sy_handle_get, which always returns NULL.
  *   - sy_handle_alloc, sy_cache_alloc and sy_cache_zalloc return an address that may change, so
  *     call them in a read guard; elsewhere they fail with EPERM. sy_handle_prepare needs no guard.
- *   - sy_handle_slabs returns 0.
+ *   - sy_handle_slabs returns 0, and a program must not change the words below itself.
  *   - A look-up may wait while the object is copied: less than a microsecond, more if `relocate`
  *     takes longer or the copying thread is interrupted. So a handler of a signal must not use
  *     such a cache.
@@ -182,7 +182,7 @@ SY_API size_t sy_handle_slabs(sy_cache *cache, uint32_t *firsts, size_t room, ui
  *
  * Objects are moved by memcpy, or by the cache's `relocate` function. Objects over 8 KiB do not
  * move, nor do objects of caches with checks (SY_CHECKED, SY_EDGES, SY_GUARD), so that reports name
- * addresses that stay. There sy_handle_get works, and sy_handle_alloc may work without a guard.
+ * addresses that stay: such a cache is one without SY_MOVABLE.
  */
 
 /** What sy_read_enter returns, for sy_read_leave. */
@@ -191,8 +191,8 @@ typedef uint64_t sy_read_guard;
 /**
  * Begins a read guard: no object that this thread looks up from now on with sy_read_get moves
  * before sy_read_leave. It costs two stores, whatever the number of look-ups. Guards nest. While a
- * guard lasts, no object in any cache can move that was live when the guard began, so keep guards
- * short: the work on one message, not the life of a thread.
+ * guard lasts, no object of any cache moves. So keep guards short: the work on one message, not the
+ * life of a thread.
  *
  * Returns a value for sy_read_leave, which the same thread must call.
  */

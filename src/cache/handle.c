@@ -72,7 +72,9 @@ static bool word_is_free(const sy_cache *cache, uintptr_t ordinal) {
 
 bool SY_ABI_NAME(sy_handle_take_slow)(sy_cache *cache, uint32_t *ordinal) {
     uintptr_t item;
-    bool taken = take_ordinal(cache, &item);
+    bool moves = cache->flags & SY_MOVABLE; /* then the program must not change words itself */
+    if (moves) errno = EINVAL;
+    bool taken = !moves && take_ordinal(cache, &item);
     SY_INVARIANT(!taken || word_is_free(cache, item));
     if (taken) *ordinal = (uint32_t)item;
     return taken;
@@ -99,7 +101,7 @@ static void *alloc_movable(sy_cache *cache, sy_handle *handle) {
 
 void *SY_ABI_NAME(sy_handle_alloc_slow)(sy_cache *cache, sy_handle *handle) {
     uintptr_t ordinal;
-    if (cache->flags & SY_MOVABLE && sy_cache_has_handles(cache)) return alloc_movable(cache, handle);
+    if (cache->flags & SY_MOVABLE) return alloc_movable(cache, handle);
     if (!take_ordinal(cache, &ordinal)) return NULL;
     SY_INVARIANT(word_is_free(cache, ordinal));
     return sy_handle_enliven(&cache->names, ordinal, handle);

@@ -28,4 +28,5 @@ void sy_kind_choose(sy_cache *cache) {
     if (cache->flags & SY_GUARD) cache->kind = &sy_kind_guarded;
     if (cache->flags & SY_HANDLES) cache->kind = &sy_kind_named;
     if (cache->flags & SY_MOVABLE && may_move(cache)) cache->kind = &sy_kind_movable;
+    if (cache->kind != &sy_kind_movable) cache->flags &= ~(unsigned)SY_MOVABLE;
 }
