@@ -102,8 +102,7 @@ static bool add_block(sy_cache *cache) {
 /* Places are no words: they are cleared before the directory looks for the highest generation. */
 static void give_block(sy_ordinal_block *block) {
     uint64_t *words = sy_directory_words() + block->first;
-    for (int i = 1; i < SY_BLOCK_ORDINALS; i += 2)
-        __atomic_store_n(&words[i], 0, __ATOMIC_RELAXED);
+    for (int i = 1; i < SY_BLOCK_ORDINALS; i += 2) __atomic_store_n(&words[i], 0, __ATOMIC_RELAXED);
     sy_ordinals_place(block->first, SY_BLOCK_ORDINALS, 0, 0);
     sy_ordinals_give(block->first, SY_BLOCK_ORDINALS);
     sy_side_give(block, sizeof *block);
@@ -151,7 +150,8 @@ void sy_blocks_want_less(sy_cache *cache, size_t slots) {
 /* ---- ordinals ---- */
 
 /* Takes ordinals of one block. The lock is held. */
-static size_t take_of(sy_blocks *blocks, sy_ordinal_block *block, uint32_t *ordinals, size_t count) {
+static size_t take_of(sy_blocks *blocks, sy_ordinal_block *block, uint32_t *ordinals,
+                      size_t count) {
     size_t taken = 0;
     for (uint32_t i = 0; i < SY_BLOCK_BITMAP_WORDS; i++)
         for (; block->free[i] && taken < count; block->free[i] &= block->free[i] - 1)
@@ -172,7 +172,8 @@ void sy_blocks_take(sy_cache *cache, uint32_t *ordinals, size_t count) {
 }
 
 static sy_ordinal_block *block_of(uint32_t ordinal) {
-    return (sy_ordinal_block *)__atomic_load_n(&sy_directory_places()[ordinal / 64], __ATOMIC_RELAXED);
+    return (sy_ordinal_block *)__atomic_load_n(&sy_directory_places()[ordinal / 64],
+                                               __ATOMIC_RELAXED);
 }
 
 void sy_blocks_put(sy_cache *cache, const uint32_t *ordinals, size_t count) {

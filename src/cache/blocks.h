@@ -30,9 +30,10 @@ enum {
 };
 
 typedef struct sy_ordinal_block {
-    struct sy_ordinal_block *next, *previous;           /* all blocks of the cache */
-    struct sy_ordinal_block *next_open, *previous_open; /* those that are open, or those that are free */
-    uint32_t first;                             /* its first ordinal */
+    struct sy_ordinal_block *next, *previous; /* all blocks of the cache */
+    struct sy_ordinal_block *next_open,
+        *previous_open; /* those that are open, or those that are free */
+    uint32_t first;     /* its first ordinal */
     uint32_t free_count;
     uint64_t free[SY_BLOCK_BITMAP_WORDS]; /* bit set: the object's ordinal is in the block */
 } sy_ordinal_block;
@@ -40,9 +41,9 @@ typedef struct sy_ordinal_block {
 /* The blocks of a cache, guarded by its lock. */
 typedef struct sy_blocks {
     sy_ordinal_block *all;
-    sy_ordinal_block *open;       /* those with a free ordinal and one that is not, */
-    sy_ordinal_block *free;       /* and those whose ordinals are all free */
-    size_t count, wanted; /* ordinals of objects: in all blocks; for the slots of all slabs */
+    sy_ordinal_block *open; /* those with a free ordinal and one that is not, */
+    sy_ordinal_block *free; /* and those whose ordinals are all free */
+    size_t count, wanted;   /* ordinals of objects: in all blocks; for the slots of all slabs */
 } sy_blocks;
 
 /* No lock is held in the functions below unless their comment says so. */
@@ -57,7 +58,7 @@ void sy_blocks_take(sy_cache *cache, uint32_t *ordinals, size_t count);
 /* Puts ordinals back whose words are free. */
 void sy_blocks_put(sy_cache *cache, const uint32_t *ordinals, size_t count);
 
-/* Copies the first ordinals of all blocks, if there is room for all; returns how many there are. */
+/* Copies the first ordinals of all blocks, if there is room; returns how many blocks there are. */
 size_t sy_blocks_copy(sy_cache *cache, uint32_t *firsts, size_t room);
 
 /* Gives all blocks back, at the end of the cache. */

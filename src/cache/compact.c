@@ -48,9 +48,9 @@ typedef struct sy_batch_of_moves {
 
 /* ---- one thread at a time ---- */
 
-static _Atomic uint32_t movers; /* 1: a thread is in a step */
-static _Atomic uint32_t forks;  /* under way: no step begins */
-static SY_TLS bool is_mover;    /* this thread is in a step, or about to be */
+static _Atomic uint32_t movers;         /* 1: a thread is in a step */
+static _Atomic uint32_t forks;          /* under way: no step begins */
+static SY_TLS bool is_mover;            /* this thread is in a step, or about to be */
 static sy_batch_of_moves batch_at_work; /* of that thread; on a stack it would be a large frame */
 
 static bool begin_step(void) {

@@ -263,7 +263,7 @@ void sy_handle_unpin(sy_cache *cache, sy_handle handle) {
 /* The ordinal of the object in a slot, if there is one. If another thread is reusing the slab, what
  * is read may be anything. So callers compare the ordinal's place with the slot. */
 __attribute__((no_sanitize("thread"))) static uint32_t owner_of(const sy_slab *slab,
-                                                                 uint32_t index) {
+                                                                uint32_t index) {
     uint32_t first = *(const volatile uint32_t *)&slab->ordinal;
     return (uint64_t)first + index / 2 < sy_ordinals_limit() ? sy_movable_owner(first, index) : 0;
 }

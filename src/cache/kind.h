@@ -92,8 +92,7 @@ static inline const sy_slab_kind *sy_slab_kind_of(const sy_cache *cache) {
 /* ---- the kinds ---- */
 
 extern SY_HIDDEN const sy_kind sy_kind_plain, sy_kind_zeroed, sy_kind_checked, sy_kind_passed;
-extern SY_HIDDEN const sy_kind sy_kind_guarded, sy_kind_named,
-    sy_kind_movable;
+extern SY_HIDDEN const sy_kind sy_kind_guarded, sy_kind_named, sy_kind_movable;
 
 extern SY_HIDDEN const sy_slab_kind sy_slabs_plain, sy_slabs_watched; /* slabs.c, watched.c */
 

@@ -9,7 +9,7 @@
  *                       --> sy_blocks_take (blocks.c)     ordinals
  *     sy_movable_flush  --> sy_blocks_put, sy_cache_flush
  *
- * An entry of the table of owners stays when its slot is freed. So whoever reads one compares the
+ * An entry of the table of owners stays when its slot is freed. A reader of one compares the
  * place of the ordinal with the slot.
  */
 #include "cache/movable.h"

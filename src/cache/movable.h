@@ -104,11 +104,11 @@ static inline bool sy_moving_settle(uint64_t *at, uint64_t live, uint64_t *word)
 /* Where a walk through the slabs of a cache is; zeros: at its begin. */
 typedef struct sy_compaction {
     bool begun;
-    unsigned bin;         /* slabs in this bin or a sparser one give their objects away */
-    size_t left;          /* slabs that are not looked at yet in this round */
-    const sy_slab *slab;  /* at work; no longer if it is not the first of the list */
-    uint32_t index;       /* its slots below are done */
-    size_t emptied;       /* bytes of slabs that were emptied */
+    unsigned bin;        /* slabs in this bin or a sparser one give their objects away */
+    size_t left;         /* slabs that are not looked at yet in this round */
+    const sy_slab *slab; /* at work; no longer if it is not the first of the list */
+    uint32_t index;      /* its slots below are done */
+    size_t emptied;      /* bytes of slabs that were emptied */
 } sy_compaction;
 
 /*

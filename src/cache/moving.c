@@ -21,6 +21,7 @@
  */
 #include "base/cpu.h"
 #include "cache/movable.h"
+#include "magazine/readers.h"
 #include "os/os.h"
 
 #ifndef SY_MOVING_LOOKS
@@ -52,8 +53,7 @@ bool sy_moving_announce(const struct sy_handle_head *head, sy_moving *object) {
 }
 
 void sy_moving_cancel(const struct sy_handle_head *head, const sy_moving *object) {
-    exchange(&head->words[object->ordinal], object->live | SY_HANDLE_MOVING,
-             object->live);
+    exchange(&head->words[object->ordinal], object->live | SY_HANDLE_MOVING, object->live);
 }
 
 bool sy_moving_begin(const struct sy_handle_head *head, const sy_moving *object) {
@@ -89,6 +89,10 @@ SY_COLD bool sy_moving_settle_slow(uint64_t *at, uint64_t *word) {
     return true;
 }
 
+sy_read_guard sy_read_enter(void) { return sy_readers_enter(); }
+
+void sy_read_leave(sy_read_guard guard) { sy_readers_leave(guard); }
+
 void *SY_ABI_NAME(sy_read_get_slow)(const sy_cache *cache, sy_handle handle) {
     const struct sy_handle_head *head = &cache->names;
     if (!sy_handle_in_range(head, handle)) return NULL;
@@ -96,8 +100,7 @@ void *SY_ABI_NAME(sy_read_get_slow)(const sy_cache *cache, sy_handle handle) {
     uint64_t *at = &head->words[(uint32_t)handle], live = sy_names_expected(head, handle);
     uint64_t word = __atomic_load_n(at, __ATOMIC_ACQUIRE);
     do {
-        if ((word & ~SY_HANDLE_PINS) == live)
-            return (void *)sy_moved_place(head, (uint32_t)handle);
+        if ((word & ~SY_HANDLE_PINS) == live) return (void *)sy_moved_place(head, (uint32_t)handle);
     } while (sy_moving_settle(at, live, &word));
     return NULL;
 }

@@ -23,7 +23,6 @@
 #include "magazine/readers.h"
 
 #include <errno.h>
-#include <slabyard/handle.h>
 #include <stdatomic.h>
 
 #include "base/cpu.h"
@@ -69,13 +68,13 @@ static SY_COLD sy_thread *make_record(void) {
     return thread;
 }
 
-static SY_COLD sy_read_guard enter_without_record(void) {
+static SY_COLD uint64_t enter_without_record(void) {
     atomic_fetch_add_explicit(&unrecorded, 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
     return UNRECORDED;
 }
 
-sy_read_guard sy_read_enter(void) {
+uint64_t sy_readers_enter(void) {
     sy_thread *thread = sy_thread_known();
     if (SY_UNLIKELY(!thread) && !(thread = make_record())) return enter_without_record();
     uint64_t outer = atomic_load_explicit(&thread->reading, memory_order_relaxed);
@@ -89,7 +88,7 @@ sy_read_guard sy_read_enter(void) {
     return 0;
 }
 
-void sy_read_leave(sy_read_guard guard) {
+void sy_readers_leave(uint64_t guard) {
     if (SY_UNLIKELY(guard == UNRECORDED)) {
         atomic_fetch_sub_explicit(&unrecorded, 1, memory_order_release);
         return;

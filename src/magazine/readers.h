@@ -8,6 +8,11 @@
 #define SY_MAGAZINE_READERS_H
 
 #include <stdbool.h>
+#include <stdint.h>
+
+/* sy_read_enter and sy_read_leave. */
+uint64_t sy_readers_enter(void);
+void sy_readers_leave(uint64_t guard);
 
 /* Chooses how readers and movers are ordered (readers.c), before the first cache whose objects
  * move. */

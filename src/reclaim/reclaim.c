@@ -60,18 +60,18 @@ typedef struct sy_pass {
     uint64_t number; /* different for each pass */
     sy_pass_kind kind;
     sy_stage stage;
-    bool may_call;      /* the step may call functions of the program */
-    bool on_request;    /* the program called for it: it ends reserves */
-    uint64_t trim;      /* number of the trim of chunks; in CLIENTS, of a program's own memory */
-    unsigned done;      /* clients up to this number are done */
-    unsigned client;    /* the client at work; 0: none */
-    bool slabs;         /* its depot is done */
+    bool may_call;       /* the step may call functions of the program */
+    bool on_request;     /* the program called for it: it ends reserves */
+    uint64_t trim;       /* number of the trim of chunks; in CLIENTS, of a program's own memory */
+    unsigned done;       /* clients up to this number are done */
+    unsigned client;     /* the client at work; 0: none */
+    bool slabs;          /* its depot is done */
     sy_compaction moves; /* of its objects */
-    size_t slabs_left;  /* its slabs that are not done yet */
-    uint64_t ordinals;  /* up to this ordinal, pages with words of unused ordinals are done */
-    unsigned magazines; /* done */
-    size_t bytes;       /* returned to the system so far */
-    size_t wanted;      /* the pass ends when it has returned so many; SIZE_MAX: after all stages */
+    size_t slabs_left;   /* its slabs that are not done yet */
+    uint64_t ordinals;   /* up to this ordinal, pages with words of unused ordinals are done */
+    unsigned magazines;  /* done */
+    size_t bytes;        /* returned to the system so far */
+    size_t wanted; /* the pass ends when it has returned so many; SIZE_MAX: after all stages */
 } sy_pass;
 
 static void enter_stage(sy_pass *pass, sy_stage stage) {

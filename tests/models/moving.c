@@ -273,8 +273,8 @@ static void free_beside_move(bool slowly) {
     model_thread mover;
     begin(FENCES);
     model_start(&mover, 1, move_first, NULL);
-    bool freed = slowly ? SY_ABI_NAME(sy_handle_free_slow)(&cache, first)
-                        : sy_handle_free(&cache, first);
+    bool freed =
+        slowly ? SY_ABI_NAME(sy_handle_free_slow)(&cache, first) : sy_handle_free(&cache, first);
     assert(freed && "a live object is freed");
     assert(!sy_handle_pin(&cache, first) && !sy_read_get(&cache, first));
     sy_move_place(&cache.names, 0, (uintptr_t)&slots[2]);

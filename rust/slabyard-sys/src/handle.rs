@@ -174,6 +174,8 @@ extern "C" {
     /// `ordinal` may be written.
     #[link_name = "sy_handle_take_slow_abi_1"]
     pub fn sy_handle_take_slow(cache: *mut sy_cache, ordinal: *mut u32) -> bool;
+    #[link_name = "sy_read_get_slow_abi_1"]
+    fn sy_read_get_slow(cache: *const sy_cache, handle: sy_handle) -> *mut c_void;
     #[link_name = "sy_handle_put_slow_abi_1"]
     fn sy_handle_put_slow(cache: *mut sy_cache, ordinal: u32) -> bool;
 }
@@ -308,6 +310,29 @@ pub unsafe fn sy_handle_get_inline(cache: *const sy_cache, handle: sy_handle) ->
             }
             _ => core::ptr::null_mut(),
         }
+    }
+}
+
+/// [`sy_read_get`], compiled into the caller.
+///
+/// # Safety
+/// As for [`sy_read_get`]; the cache has [`crate::SY_HANDLES`].
+#[inline(always)]
+pub unsafe fn sy_read_get_inline(cache: *const sy_cache, handle: sy_handle) -> *mut c_void {
+    // SAFETY: the word behind that of a live object is its place, if objects move.
+    unsafe {
+        let head = sy_handle_head_of(cache);
+        let Some(at) = head.word(handle) else {
+            return core::ptr::null_mut();
+        };
+        let word = at.load(Ordering::Acquire);
+        let generation = handle >> SY_HANDLE_GENERATION << SY_HANDLE_GENERATION;
+        let live = generation | head.slot as u64;
+        if word & !SY_HANDLE_PINS != live || word & SY_HANDLE_LIVE == 0 {
+            return sy_read_get_slow(cache, handle);
+        }
+        let place = (*core::ptr::from_ref(at).add(1)).load(Ordering::Relaxed);
+        core::ptr::with_exposed_provenance_mut((place >> SY_HANDLE_PLACE) as usize)
     }
 }
 
