@@ -203,8 +203,9 @@ fn threads_that_came_one_after_the_other_do_so_again_and_their_ends_count() {
     };
     let seen = verify(&plan, &counting);
     assert_eq!((seen.checked, seen.wrong), (5 * THREADS + 1, 0));
-    // The main thread, and one other thread at a time.
-    assert_eq!(MOST_LIVING.load(Ordering::Relaxed), 2);
+    // One thread at a time, and the main thread, unless it ends before the first of them begins.
+    let most = MOST_LIVING.load(Ordering::Relaxed);
+    assert!((1..=2).contains(&most), "{most}");
     let least = 2 * BUSY_NS as i64 * (THREADS as i64 + 1);
     assert!(seen.cpu_ns >= least, "{} of {least}", seen.cpu_ns);
 }
