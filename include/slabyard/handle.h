@@ -172,8 +172,8 @@ SY_API size_t sy_handle_slabs(sy_cache *cache, uint32_t *firsts, size_t room, ui
  * Differences from other caches with handles:
  *
  *   - sy_read_get takes the place of sy_handle_get, which always returns NULL.
- *   - sy_handle_alloc, sy_cache_alloc and sy_cache_zalloc return an address that may change, so
- *     call them in a read guard; elsewhere they fail with EPERM. sy_handle_prepare needs no guard.
+ *   - sy_handle_alloc and the allocations of cache.h return addresses that may change, so call
+ *     them in a read guard; elsewhere they fail with EPERM. sy_handle_prepare needs no guard.
  *   - sy_handle_slabs returns 0, and a program must not change the words below itself.
  *   - A look-up may wait while the object is copied: less than a microsecond, more if `relocate`
  *     takes longer or the copying thread is interrupted. So a handler of a signal must not use

@@ -41,14 +41,20 @@ static inline void *movable_alloc_unnamed(sy_cache *cache) {
     return sy_cache_alloc(cache);
 }
 
+static inline size_t movable_alloc_batch(sy_cache *cache, void **objects, size_t count) {
+    movable_enter();
+    return sy_cache_alloc_batch(cache, objects, count);
+}
+
 static inline void *movable_get(const sy_cache *cache, sy_handle handle) {
     movable_enter();
     return sy_read_get(cache, handle);
 }
 
-#define sy_cache_create movable_create
-#define sy_handle_alloc movable_alloc
-#define sy_handle_get   movable_get
-#define sy_cache_alloc  movable_alloc_unnamed
+#define sy_cache_create      movable_create
+#define sy_handle_alloc      movable_alloc
+#define sy_handle_get        movable_get
+#define sy_cache_alloc       movable_alloc_unnamed
+#define sy_cache_alloc_batch movable_alloc_batch
 
 #endif
