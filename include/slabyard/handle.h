@@ -164,10 +164,11 @@ SY_API size_t sy_handle_slabs(sy_cache *cache, uint32_t *firsts, size_t room, ui
  * guard does not keep an object from being freed: as with sy_handle_get, use it in the code that
  * owns the object, or pin.
  *
+ *     extern sy_handle handle;
  *     sy_read_guard guard = sy_read_enter();
  *     struct session *session = sy_read_get(sessions, handle);
- *     if (session) session->seen = now;
- *     sy_read_leave(guard);                         from here on the object may move
+ *     if (session) session->socket = -1;
+ *     sy_read_leave(guard);   from here on the object may move
  *
  * Differences from other caches with handles:
  *
@@ -210,8 +211,8 @@ SY_API void sy_read_leave(sy_read_guard guard);
  * Returns the bytes of slabs that it emptied: 0 for caches without SY_MOVABLE, and if this thread
  * is in a read guard.
  *
- *     while (sy_cache_compact(sessions, SIZE_MAX, 200000) > 0)   0.2 ms at a time
- *         serve_requests();
+ *     size_t emptied = sy_cache_compact(sessions, SIZE_MAX, 200000);   0.2 ms at most
+ *     printf("%zu bytes of slabs are empty\n", emptied);
  */
 SY_API size_t sy_cache_compact(sy_cache *cache, size_t bytes, uint64_t budget_ns);
 
