@@ -3,5 +3,6 @@
  */
 #include "support/movable.h"
 
+#include "support/resident.h"
 #include "test_handle_cache.c"
 #include <cmocka.h>
