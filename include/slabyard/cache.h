@@ -57,6 +57,10 @@ enum {
     /* Objects of an epoch (slabyard/epoch.h) lie in slabs of their own. A free is a function call,
      * and a freed object is allocated again only after it was returned to its slab. */
     SY_EPOCHS = 1u << 4,
+    /* With SY_HANDLES: the library may move objects to empty sparse slabs. Only an object's handle
+     * stays valid, and addresses only while the object is pinned or in a read guard
+     * (slabyard/handle.h, "Objects that move"). This costs 12 bytes more for each object. */
+    SY_MOVABLE = 1u << 5,
 };
 
 /** Sizes of caches. */
@@ -99,7 +103,12 @@ typedef struct sy_cache_config {
      * last, before the object can be allocated again (slabyard/handle.h). It may call any function,
      * and must return (base.h). sy_cache_destroy_all does not call it. */
     void (*dispose)(void *object, void *arg);
-    uintptr_t reserved[6]; /* zero */
+    /* With SY_MOVABLE: called with `arg` to move an object to `to`, which has the cache's size and
+     * alignment; NULL: memcpy. For objects that contain their own address. No other thread uses the
+     * object meanwhile. It must return, and may call no function of the library: not even a look-up
+     * of this object, which would wait for the end of the move. */
+    void (*relocate)(void *from, void *to, void *arg);
+    uintptr_t reserved[5]; /* zero */
 } sy_cache_config;
 
 /**
@@ -110,7 +119,8 @@ typedef struct sy_cache_config {
  * Errors:
  *     EINVAL     size is 0 or over half the address space; align is no power of two or above
  *                SY_CACHE_ALIGN_MAX; a flag is unknown; reserved is not zero; SY_LIMIT_EXACT
- *                without limit; dispose without SY_HANDLES
+ *                without limit; dispose without SY_HANDLES; SY_MOVABLE without SY_HANDLES, with
+ *                construct, destruct or SY_EPOCHS; relocate without SY_MOVABLE
  *     ENOMEM     no memory
  *     ENOSPC     too many caches (SY_CACHES_MAX)
  *     ENOTSUP    SY_GUARD or SY_LOCKED, and the platform has no guard pages, or locks no memory

@@ -27,6 +27,9 @@
  * In a cache with SY_HANDLES, sy_cache_alloc and sy_cache_free work too, but are slower. All
  * objects of the cache have handles (sy_handle_of).
  *
+ * With SY_MOVABLE the library may move objects, so that few survivors do not keep many pages: see
+ * "Objects that move" below.
+ *
  * Threads: any thread, at any time. After a fork, the pins that other threads held stay in the
  * child, so the objects that they pinned are never freed there.
  */
@@ -145,6 +148,74 @@ SY_API int sy_handle_each(sy_cache *cache, sy_handle_visit visit, void *arg);
  */
 SY_API size_t sy_handle_slabs(sy_cache *cache, uint32_t *firsts, size_t room, uint32_t *slots);
 
+/*
+ * --- Objects that move -------------------------------------------------------------------------
+ *
+ * In a cache with SY_HANDLES and SY_MOVABLE, passes and trims (reclaim.h) and sy_cache_compact move
+ * live objects from sparse slabs to full ones, and return the slabs that become empty. A handle
+ * stays valid when its object moves; an address does not. An object stays where it is
+ *
+ *   - from sy_handle_pin to sy_handle_unpin,
+ *   - from sy_handle_prepare to sy_handle_publish,
+ *   - during the visit of sy_handle_each, and in `dispose`,
+ *   - in all read guards (sy_read_enter) that had begun when you looked the object up.
+ *
+ * Outside of these keep handles only. The object may be read and written in all of them. A read
+ * guard does not keep an object from being freed: as with sy_handle_get, use it in the code that
+ * owns the object, or pin.
+ *
+ *     extern sy_handle handle;
+ *     sy_read_guard guard = sy_read_enter();
+ *     struct session *session = sy_read_get(sessions, handle);
+ *     if (session) session->socket = -1;
+ *     sy_read_leave(guard);   from here on the object may move
+ *
+ * Differences from other caches with handles:
+ *
+ *   - sy_read_get takes the place of sy_handle_get, which always returns NULL.
+ *   - sy_handle_alloc and the allocations of cache.h return addresses that may change, so call
+ *     them in a read guard; elsewhere they fail with EPERM. sy_handle_prepare needs no guard.
+ *   - sy_handle_slabs returns 0, and a program must not change the words below itself.
+ *   - A look-up may wait while the object is copied: less than a microsecond, more if `relocate`
+ *     takes longer or the copying thread is interrupted. So a handler of a signal must not use
+ *     such a cache.
+ *   - `construct` and SY_EPOCHS are refused with EINVAL, and so is the flag in heaps (heaps.h).
+ *
+ * Objects are moved by memcpy, or by the cache's `relocate` function. Objects over 8 KiB do not
+ * move, nor do objects of caches with checks (SY_CHECKED, SY_EDGES, SY_GUARD), so that reports name
+ * addresses that stay: such a cache is one without SY_MOVABLE.
+ */
+
+/** What sy_read_enter returns, for sy_read_leave. */
+typedef uint64_t sy_read_guard;
+
+/**
+ * Begins a read guard: no object that this thread looks up from now on with sy_read_get moves
+ * before sy_read_leave. It costs two stores, whatever the number of look-ups. Guards nest. While a
+ * guard lasts, no object of any cache moves. So keep guards short: the work on one message, not the
+ * life of a thread.
+ *
+ * Returns a value for sy_read_leave, which the same thread must call.
+ */
+SY_API sy_read_guard sy_read_enter(void);
+
+/** Ends the guard. Guards end in reverse order. */
+SY_API void sy_read_leave(sy_read_guard guard);
+
+/**
+ * Moves live objects from sparse slabs to fuller ones, and gives slabs that become empty back for
+ * use by other caches, until `bytes` bytes of slabs are empty or `budget_ns` nanoseconds have
+ * passed. It works in steps of some 20 microseconds. The first call after other threads have freed
+ * many objects may find these in magazines, and leave their slabs alone.
+ *
+ * Returns the bytes of slabs that it emptied: 0 for caches without SY_MOVABLE, and if this thread
+ * is in a read guard.
+ *
+ *     size_t emptied = sy_cache_compact(sessions, SIZE_MAX, 200000);   0.2 ms at most
+ *     printf("%zu bytes of slabs are empty\n", emptied);
+ */
+SY_API size_t sy_cache_compact(sy_cache *cache, size_t bytes, uint64_t budget_ns);
+
 /* --- The inline fast paths ------------------------------------------------------------------ */
 
 /*
@@ -153,15 +224,23 @@ SY_API size_t sy_handle_slabs(sy_cache *cache, uint32_t *firsts, size_t room, ui
  *     63         32 31       18 17        2  1 0
  *     | generation | cache     | pins      |state|
  *
- * state: free (0), live (1), dying (2: freed while it was pinned). An ordinal without a slab has a
+ * state: free (0), live (1), dying (2: freed while it was pinned), moving (3: live; with 0 pins it
+ * is about to be moved, with 1 pin it is being copied). An ordinal without a slab has a
  * word of zeros. The number of the cache is in the word as long as the ordinal has a slab.
  *
  * A program that changes words itself may set the state dying with 0 pins. The object then belongs
  * to the thread that stored the word, and no function here changes it. The thread ends this state
  * by storing a free word and putting the ordinal back.
  */
+/*
+ * With SY_MOVABLE an object has an even ordinal, and the word of the odd ordinal behind it is the
+ * object's address, shifted left by SY_HANDLE_PLACE: as a word it is neither live nor pinned. In
+ * the head `slot` is what `live` is elsewhere, and `live` a value that no word has.
+ */
+#define SY_HANDLE_PLACE      15
 #define SY_HANDLE_LIVE       UINT64_C(1)
 #define SY_HANDLE_DYING      UINT64_C(2)
+#define SY_HANDLE_MOVING     UINT64_C(3)
 #define SY_HANDLE_STATE      UINT64_C(3)
 #define SY_HANDLE_PIN        UINT64_C(4)
 #define SY_HANDLE_PINS       (UINT64_C(0xffff) << 2)
@@ -182,7 +261,7 @@ struct sy_handle_head {
     SY_HANDLE_FIELD uint64_t limit;    /* all ordinals of this cache are smaller; grows */
     SY_HANDLE_FIELD uint64_t live; /* the lower half of the word of a live, unpinned object of this
                                     * cache */
-    SY_HANDLE_FIELD size_t slot;   /* bytes from one object to the next */
+    SY_HANDLE_FIELD size_t slot;   /* bytes from one object to the next, a multiple of 4 */
     SY_HANDLE_FIELD size_t loaded_offset; /* bytes from sy_abi_1 to a slot that is always shut, so
                                            * that sy_cache_alloc and sy_cache_free take their slow
                                            * paths */
@@ -200,6 +279,8 @@ SY_API bool SY_ABI_NAME(sy_handle_free_slow)(sy_cache *cache, sy_handle handle);
  * errno as sy_handle_alloc. */
 SY_API bool SY_ABI_NAME(sy_handle_take_slow)(sy_cache *cache, uint32_t *ordinal);
 SY_API bool SY_ABI_NAME(sy_handle_put_slow)(sy_cache *cache, uint32_t ordinal);
+
+SY_API void *SY_ABI_NAME(sy_read_get_slow)(const sy_cache *cache, sy_handle handle);
 
 static inline struct sy_handle_head *sy_handle_head_of(const sy_cache *cache) {
     return SY_AS(struct sy_handle_head *, SY_AS(uintptr_t, cache));
@@ -252,6 +333,19 @@ static inline void *sy_handle_get_inline(const sy_cache *cache, sy_handle handle
     return sy_handle_place(head, SY_CAST(uint32_t, handle));
 }
 
+/* In a cache without SY_MOVABLE `slot` ends in two zero bits, so no live word is equal to it. */
+static inline void *sy_read_get_inline(const sy_cache *cache, sy_handle handle) {
+    const struct sy_handle_head *head = sy_handle_head_of(cache);
+    if (SY_UNLIKELY(!sy_handle_in_range(head, handle))) return NULL;
+    const uint64_t *words = &head->words[SY_CAST(uint32_t, handle)];
+    uint64_t word = __atomic_load_n(words, __ATOMIC_ACQUIRE);
+    uint64_t expected = (handle >> SY_HANDLE_GENERATION << SY_HANDLE_GENERATION) | head->slot;
+    if (SY_UNLIKELY((word & ~SY_HANDLE_PINS) != expected || !(word & SY_HANDLE_LIVE)))
+        return SY_ABI_NAME(sy_read_get_slow)(cache, handle);
+    uint64_t place = __atomic_load_n(words + 1, __ATOMIC_RELAXED);
+    return SY_AS(void *, SY_CAST(uintptr_t, place >> SY_HANDLE_PLACE));
+}
+
 static inline bool sy_handle_free_inline(sy_cache *cache, sy_handle handle) {
     const struct sy_handle_head *head = sy_handle_head_of(cache);
     if (SY_UNLIKELY(!sy_handle_in_range(head, handle))) return false;
@@ -275,6 +369,7 @@ static inline bool sy_handle_free_inline(sy_cache *cache, sy_handle handle) {
  * Errors:
  *     EINVAL    the cache has no SY_HANDLES
  *     ENOMEM    no memory, or the limit is reached
+ *     EPERM     the cache has SY_MOVABLE, and the thread is in no read guard
  */
 SY_API void *sy_handle_alloc(sy_cache *cache, sy_handle *handle);
 
@@ -293,6 +388,14 @@ SY_API void *sy_handle_get(const sy_cache *cache, sy_handle handle);
  * cache.
  */
 SY_API bool sy_handle_free(sy_cache *cache, sy_handle handle);
+
+/**
+ * Looks up the object of a handle within a read guard (sy_read_enter). errno is kept. In a cache
+ * without SY_MOVABLE it does what sy_handle_get does.
+ *
+ * Returns the object of a live handle of this cache, else NULL.
+ */
+SY_API void *sy_read_get(const sy_cache *cache, sy_handle handle);
 #else
 static inline void *sy_handle_alloc(sy_cache *cache, sy_handle *handle) {
     return sy_handle_alloc_inline(cache, handle);
@@ -302,6 +405,9 @@ static inline void *sy_handle_get(const sy_cache *cache, sy_handle handle) {
 }
 static inline bool sy_handle_free(sy_cache *cache, sy_handle handle) {
     return sy_handle_free_inline(cache, handle);
+}
+static inline void *sy_read_get(const sy_cache *cache, sy_handle handle) {
+    return sy_read_get_inline(cache, handle);
 }
 #endif
 

@@ -53,6 +53,10 @@ typedef struct sy_cache_stats {
     uint64_t slabs_reused;               /* were empty, and were then used again */
     uint64_t constructed, destructed;
     uint64_t limits_hit; /* allocations refused for a limit in objects or in bytes (limit.h) */
+    /* With SY_MOVABLE: objects that were moved; objects that were to be moved, but were pinned,
+     * looked up meanwhile, in a magazine, or in a read guard; and bytes of slabs that became empty
+     * by the moves */
+    uint64_t moves, moves_put_off, move_bytes;
 } sy_cache_stats;
 
 /* sy_cache_get_stats for a struct of `size` bytes (base.h). */

@@ -10,6 +10,7 @@
 #include "base/bits.h"
 #include "base/fork.h"
 #include "base/shape.h"
+#include "cache/blocks.h"
 #include "cache/directory.h"
 #include "cache/epoch.h"
 #include "cache/guarded.h"
@@ -21,6 +22,7 @@
 #include "chunk/side.h"
 #include "debug/fault.h"
 #include "debug/tell.h"
+#include "magazine/readers.h"
 #include "os/os.h"
 #include "os/start.h"
 
@@ -38,16 +40,22 @@ enum {
 };
 
 static const unsigned KNOWN_FLAGS =
-    SY_COLOUR | SY_LIMIT_EXACT | SY_HANDLES | SY_EPOCHS | SY_CHECK_FLAGS;
+    SY_COLOUR | SY_LIMIT_EXACT | SY_HANDLES | SY_EPOCHS | SY_MOVABLE | SY_CHECK_FLAGS;
 
 /* ---- creation and destruction ---- */
+
+static bool may_be_movable(const sy_cache_config *config) {
+    if (!(config->flags & SY_MOVABLE)) return !config->relocate;
+    return config->flags & SY_HANDLES && !(config->flags & SY_EPOCHS) && !config->construct &&
+           !config->destruct;
+}
 
 static int check_config(const sy_cache_config *config) {
     bool valid = config && config->size > 0 && config->size <= SIZE_MAX / 2 &&
                  (config->align == 0 || sy_is_power_of_two(config->align)) &&
                  config->align <= SY_CACHE_ALIGN_MAX && (config->flags & ~KNOWN_FLAGS) == 0 &&
                  !(config->flags & SY_LIMIT_EXACT && config->limit == 0) &&
-                 (config->flags & SY_HANDLES || !config->dispose);
+                 (config->flags & SY_HANDLES || !config->dispose) && may_be_movable(config);
     for (size_t i = 0; valid && i < sizeof config->reserved / sizeof *config->reserved; i++)
         valid = config->reserved[i] == 0;
     if (valid) return 0;
@@ -69,6 +77,7 @@ static size_t magazine_items(const sy_cache *cache) {
 static void set_up_construction(sy_cache *cache, const sy_cache_config *config) {
     cache->arg = config->arg;
     cache->dispose = config->dispose;
+    cache->relocate = config->relocate;
     if (!config->construct) return;
     if (cache->flags & (SY_POISON | SY_ZERO | SY_TOLD | SY_PASSED)) {
         cache->flags |= SY_CHECKED;
@@ -124,6 +133,19 @@ static void set_up_names(sy_cache *cache) {
         .plain = cache->dispose ? SY_HANDLE_STATE : live,
         .slot = cache->layout.slot,
         .names_offset = sy_client_offset(&cache->client),
+    };
+}
+
+/* The same for a cache whose objects move: the inline functions for other caches find no live
+ * object. */
+static void set_up_moving_names(sy_cache *cache) {
+    uint64_t live = (uint64_t)cache->client.number << SY_HANDLE_CACHE | SY_HANDLE_LIVE;
+    cache->names = (struct sy_handle_head){
+        .words = sy_directory_words(),
+        .places = sy_directory_places(),
+        .live = SY_HANDLE_MOVING,
+        .plain = cache->dispose ? SY_HANDLE_STATE : live,
+        .slot = (size_t)live,
     };
 }
 
@@ -185,7 +207,9 @@ int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned numbe
     sy_memory_hold(cache->memory);
     sy_mixed_join(cache);
     sy_fork_order(); /* the offset is stored last, see sy_cache_is_open */
-    if (cache->flags & SY_HANDLES)
+    if (cache->kind == &sy_kind_movable)
+        set_up_moving_names(cache);
+    else if (cache->flags & SY_HANDLES)
         set_up_names(cache);
     else
         cache->head.loaded_offset = sy_client_offset(&cache->client);
@@ -196,6 +220,7 @@ sy_cache *sy_cache_create(const sy_cache_config *config) {
     if (check_config(config) != 0 || !sy_cache_flags_are_here(config->flags) || sy_start() != 0)
         return NULL;
     if (config->flags & SY_HANDLES && sy_directory_start() != 0) return NULL;
+    if (config->flags & SY_MOVABLE) sy_readers_start();
     sy_cache *cache = sy_side_take(sizeof *cache);
     if (!cache) return NULL;
     if (sy_cache_open(cache, config, 0) == 0) return cache;
@@ -227,6 +252,7 @@ void sy_cache_destroy_all(sy_cache *cache) {
         sy_lock_release(&cache->lock);
         sy_cache_release_slab(cache, slab);
     }
+    sy_blocks_forget(cache);
     /* Only after its slabs were released: the words of its ordinals name the cache by it. */
     sy_client_give_number(&cache->client);
     end_watch(cache);

@@ -17,6 +17,7 @@
 
 #include <slabyard/fault.h>
 
+#include "cache/blocks.h"
 #include "cache/slab.h"
 #include "chunk/quota.h"
 #include "magazine/client.h"
@@ -33,6 +34,7 @@ typedef struct sy_rebuilds {
 typedef struct sy_kind sy_kind; /* kind.h */
 
 typedef struct sy_cache_counts {
+    uint64_t moves, moves_put_off, move_bytes; /* compact.c */
     uint64_t refills, flushes, slabs_made, slabs_released, constructed, destructed;
 } sy_cache_counts;
 
@@ -52,6 +54,7 @@ struct sy_cache {
     void (*destruct)(void *object, void *arg);
     sy_rebuilds rebuilds; /* then the two above are NULL */
     void (*dispose)(void *object, void *arg);
+    void (*relocate)(void *from, void *to, void *arg);
     void *arg;
     struct sy_watch *watch; /* NULL: neither checked nor watched */
     sy_memory *memory;      /* its slabs are taken from here */
@@ -85,6 +88,7 @@ struct sy_cache {
     _Atomic size_t promise; /* allocations are promised until so many slots of the cache's own slabs
                              * are out; 0: no promise. Written under the lock */
     bool no_slab_for_slack; /* no slab could be added for magazines beside the promise */
+    sy_blocks blocks;       /* of ordinals, with SY_MOVABLE */
     uint32_t next_colour;
     uint64_t random; /* with SY_RANDOM */
     sy_cache_counts counts;

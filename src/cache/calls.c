@@ -25,3 +25,7 @@ void *sy_handle_get(const sy_cache *cache, sy_handle handle) {
 bool sy_handle_free(sy_cache *cache, sy_handle handle) {
     return sy_handle_free_inline(cache, handle);
 }
+
+void *sy_read_get(const sy_cache *cache, sy_handle handle) {
+    return sy_read_get_inline(cache, handle);
+}

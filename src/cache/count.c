@@ -7,6 +7,7 @@
 
 #include "base/bits.h"
 #include "base/sized.h"
+#include "cache/blocks.h"
 #include "cache/guarded.h"
 #include "cache/mixed.h"
 #include "cache/watched.h"
@@ -76,6 +77,9 @@ static void fill_cache_stats(const void *cache_, void *stats_) {
     stats->slabs_filled = cache->bins.filled;
     stats->slabs_opened = cache->bins.opened;
     stats->slabs_reused = cache->bins.reused;
+    stats->moves = cache->counts.moves;
+    stats->moves_put_off = cache->counts.moves_put_off;
+    stats->move_bytes = cache->counts.move_bytes;
     stats->constructed = cache->counts.constructed;
     stats->destructed = cache->counts.destructed;
     count_slabs(cache, stats);
@@ -188,6 +192,7 @@ size_t sy_cache_verify(sy_cache *cache) {
         slabs++;
     }
     wrong += slabs != cache->slab_count;
+    wrong += sy_blocks_verify(cache);
     wrong += free_slots + cache->out != slabs * cache->layout.slots;
     wrong += cache->out + cache->guarded + cache->passed - cache->retired > cache->limit;
     wrong += sy_cache_guards(cache) && sy_guard_live(cache->watch) > cache->guarded;

@@ -27,9 +27,10 @@
 #include "base/bits.h"
 #include "cache/cache.h"
 #include "cache/directory.h"
-#include "cache/kind.h"
+#include "cache/movable.h"
 #include "cache/watched.h"
 #include "debug/fault.h"
+#include "magazine/readers.h"
 #include "os/invariant.h"
 #include "os/os.h"
 #include "os/pages.h"
@@ -39,6 +40,12 @@ static uint64_t *word_of(const sy_cache *cache, sy_handle handle) {
 }
 
 static uint64_t pins_of(uint64_t word) { return (word & SY_HANDLE_PINS) / SY_HANDLE_PIN; }
+
+/* Only a word that is live or dying counts pins. */
+static bool has_pin(uint64_t word) {
+    uint64_t state = word & SY_HANDLE_STATE;
+    return pins_of(word) && (state == SY_HANDLE_LIVE || state == SY_HANDLE_DYING);
+}
 
 static bool swap(uint64_t *word, uint64_t *expected, uint64_t desired) {
     return __atomic_compare_exchange_n(word, expected, desired, false, __ATOMIC_ACQ_REL,
@@ -65,14 +72,36 @@ static bool word_is_free(const sy_cache *cache, uintptr_t ordinal) {
 
 bool SY_ABI_NAME(sy_handle_take_slow)(sy_cache *cache, uint32_t *ordinal) {
     uintptr_t item;
-    bool taken = take_ordinal(cache, &item);
+    bool moves = cache->flags & SY_MOVABLE; /* then the program must not change words itself */
+    if (moves) errno = EINVAL;
+    bool taken = !moves && take_ordinal(cache, &item);
     SY_INVARIANT(!taken || word_is_free(cache, item));
     if (taken) *ordinal = (uint32_t)item;
     return taken;
 }
 
+/* The slot of a cache's free ordinals. The inline functions find it only if objects do not move. */
+static sy_loaded_slot *loaded_ordinals(const sy_cache *cache) {
+    return (sy_loaded_slot *)((char *)sy_abi_1 + sy_client_offset(&cache->client));
+}
+
+static void *alloc_movable(sy_cache *cache, sy_handle *handle) {
+    uintptr_t ordinal;
+    if (!sy_readers_has_own()) {
+        errno = EPERM;
+        return NULL;
+    }
+    if (!sy_loaded_pop(loaded_ordinals(cache), &ordinal) && !take_ordinal(cache, &ordinal))
+        return NULL;
+    SY_INVARIANT(word_is_free(cache, ordinal));
+    void *object = sy_names_place(&cache->names, ordinal);
+    sy_handle_enliven(&cache->names, ordinal, handle);
+    return object;
+}
+
 void *SY_ABI_NAME(sy_handle_alloc_slow)(sy_cache *cache, sy_handle *handle) {
     uintptr_t ordinal;
+    if (cache->flags & SY_MOVABLE) return alloc_movable(cache, handle);
     if (!take_ordinal(cache, &ordinal)) return NULL;
     SY_INVARIANT(word_is_free(cache, ordinal));
     return sy_handle_enliven(&cache->names, ordinal, handle);
@@ -80,7 +109,8 @@ void *SY_ABI_NAME(sy_handle_alloc_slow)(sy_cache *cache, sy_handle *handle) {
 
 bool SY_ABI_NAME(sy_handle_put_slow)(sy_cache *cache, uint32_t ordinal) {
     SY_INVARIANT(word_is_free(cache, ordinal));
-    cache->basic->put(cache, ordinal, false);
+    if (!sy_names_move(&cache->names) || !sy_loaded_push(loaded_ordinals(cache), ordinal))
+        cache->basic->put(cache, ordinal, false);
     return true;
 }
 
@@ -96,9 +126,11 @@ static void sy_handle_put(sy_cache *cache, sy_handle handle) {
 }
 
 bool SY_ABI_NAME(sy_handle_free_slow)(sy_cache *cache, sy_handle handle) {
-    uint64_t expected = sy_handle_expected(&cache->names, handle);
+    uint64_t expected = sy_names_expected(&cache->names, handle);
     uint64_t word = __atomic_load_n(word_of(cache, handle), __ATOMIC_RELAXED);
-    while ((word & ~SY_HANDLE_PINS) == expected) {
+    while ((word & ~SY_HANDLE_PINS) == expected ||
+           sy_moving_settle(word_of(cache, handle), expected, &word)) {
+        if ((word & ~SY_HANDLE_PINS) != expected) continue;
         uint64_t next = word & ~SY_HANDLE_STATE;
         bool alone = !pins_of(word), disposes = alone && cache->dispose;
         if (!alone || disposes) next |= SY_HANDLE_DYING;
@@ -118,7 +150,7 @@ bool SY_ABI_NAME(sy_handle_free_slow)(sy_cache *cache, sy_handle handle) {
 /* The word of an object that is being prepared: dying with one pin, as if the object had been freed
  * while the preparing thread held the pin. Its handle is refused until it is published. */
 static uint64_t prepared(const sy_cache *cache, sy_handle handle) {
-    uint64_t live = sy_handle_expected(&cache->names, handle);
+    uint64_t live = sy_names_expected(&cache->names, handle);
     return (live & ~SY_HANDLE_STATE) | SY_HANDLE_DYING | SY_HANDLE_PIN;
 }
 
@@ -132,7 +164,7 @@ void *sy_handle_prepare(sy_cache *cache, sy_handle *handle) {
     uint64_t generation = (__atomic_load_n(word, __ATOMIC_RELAXED) >> SY_HANDLE_GENERATION) + 1;
     *handle = generation << SY_HANDLE_GENERATION | ordinal;
     __atomic_store_n(word, prepared(cache, *handle), __ATOMIC_RELAXED);
-    return sy_handle_place(&cache->names, ordinal);
+    return sy_names_place(&cache->names, ordinal);
 }
 
 static void sy_handle_not_pinned(const sy_cache *cache, sy_handle handle);
@@ -148,11 +180,11 @@ static bool end_preparing(sy_cache *cache, sy_handle handle, uint64_t next) {
 }
 
 void sy_handle_publish(sy_cache *cache, sy_handle handle) {
-    end_preparing(cache, handle, sy_handle_expected(&cache->names, handle));
+    end_preparing(cache, handle, sy_names_expected(&cache->names, handle));
 }
 
 void sy_handle_cancel(sy_cache *cache, sy_handle handle) {
-    uint64_t next = sy_handle_expected(&cache->names, handle) & ~SY_HANDLE_STATE;
+    uint64_t next = sy_names_expected(&cache->names, handle) & ~SY_HANDLE_STATE;
     if (end_preparing(cache, handle, next)) sy_handle_put(cache, handle);
 }
 
@@ -160,15 +192,17 @@ void sy_handle_cancel(sy_cache *cache, sy_handle handle) {
 
 void *sy_handle_pin(sy_cache *cache, sy_handle handle) {
     if (!sy_handle_in_range(&cache->names, handle)) return NULL;
-    uint64_t expected = sy_handle_expected(&cache->names, handle);
+    uint64_t expected = sy_names_expected(&cache->names, handle);
     uint64_t word = __atomic_load_n(word_of(cache, handle), __ATOMIC_RELAXED);
-    while ((word & ~SY_HANDLE_PINS) == expected) {
+    while ((word & ~SY_HANDLE_PINS) == expected ||
+           sy_moving_settle(word_of(cache, handle), expected, &word)) {
+        if ((word & ~SY_HANDLE_PINS) != expected) continue;
         if (pins_of(word) == SY_HANDLE_PINS_MAX) {
             errno = EAGAIN;
             return NULL;
         }
         if (swap(word_of(cache, handle), &word, word + SY_HANDLE_PIN))
-            return sy_handle_place(&cache->names, (uint32_t)handle);
+            return sy_names_place(&cache->names, (uint32_t)handle);
     }
     return NULL;
 }
@@ -190,14 +224,14 @@ static SY_COLD void sy_handle_not_pinned(const sy_cache *cache, sy_handle handle
         .kind = SY_FAULT_NOT_PINNED,
         .cache = cache->name,
         .object_size = cache->size,
-        .address = own ? sy_handle_place(&cache->names, (uint32_t)handle) : NULL,
+        .address = own ? sy_names_place(&cache->names, (uint32_t)handle) : NULL,
     });
 }
 
 static void call_dispose(sy_cache *cache, sy_handle handle) {
     SY_SLOW_PATH(&cache->client);
     SY_CALLBACK(call, "dispose function", "cache", cache->name, false);
-    cache->dispose(sy_handle_place(&cache->names, (uint32_t)handle), cache->arg);
+    cache->dispose(sy_names_place(&cache->names, (uint32_t)handle), cache->arg);
     call.returned = true;
 }
 
@@ -206,9 +240,9 @@ void sy_handle_unpin(sy_cache *cache, sy_handle handle) {
         sy_handle_not_pinned(cache, handle);
         return;
     }
-    uint64_t expected = sy_handle_expected(&cache->names, handle) & ~SY_HANDLE_STATE;
+    uint64_t expected = sy_names_expected(&cache->names, handle) & ~SY_HANDLE_STATE;
     uint64_t word = __atomic_load_n(word_of(cache, handle), __ATOMIC_RELAXED);
-    while ((word & ~(SY_HANDLE_PINS | SY_HANDLE_STATE)) == expected && pins_of(word)) {
+    while ((word & ~(SY_HANDLE_PINS | SY_HANDLE_STATE)) == expected && has_pin(word)) {
         uint64_t next = word - SY_HANDLE_PIN;
         bool last = (word & SY_HANDLE_STATE) == SY_HANDLE_DYING && !pins_of(next);
         if (last && cache->dispose)
@@ -226,6 +260,20 @@ void sy_handle_unpin(sy_cache *cache, sy_handle handle) {
 
 /* ---- addresses ---- */
 
+/* The ordinal of the object in a slot, if there is one. If another thread is reusing the slab, what
+ * is read may be anything. So callers compare the ordinal's place with the slot. */
+__attribute__((no_sanitize("thread"))) static uint32_t owner_of(const sy_slab *slab,
+                                                                uint32_t index) {
+    uint32_t first = *(const volatile uint32_t *)&slab->ordinal;
+    return (uint64_t)first + index / 2 < sy_ordinals_limit() ? sy_movable_owner(first, index) : 0;
+}
+
+/* Whether the ordinal, which lies in the cache's range, is that of this slot. */
+static bool is_at(const sy_cache *cache, uint32_t ordinal, const void *object) {
+    return sy_handle_in_range(&cache->names, ordinal) &&
+           sy_names_place(&cache->names, ordinal) == object;
+}
+
 bool sy_cache_ordinal(const sy_cache *cache, uintptr_t address, uint32_t *ordinal,
                       sy_fault_kind *fault) {
     const sy_slab *slab = sy_slab_at(address);
@@ -236,7 +284,7 @@ bool sy_cache_ordinal(const sy_cache *cache, uintptr_t address, uint32_t *ordina
     uint32_t index = sy_slab_index(slab, &cache->layout, address);
     *fault = SY_FAULT_MISALIGNED_POINTER;
     if (index == UINT32_MAX) return false;
-    *ordinal = slab->ordinal + index;
+    *ordinal = sy_cache_moves(cache) ? owner_of(slab, index) : slab->ordinal + index;
     return true;
 }
 
@@ -244,7 +292,9 @@ bool sy_cache_ordinal(const sy_cache *cache, uintptr_t address, uint32_t *ordina
 static sy_handle live_handle(const sy_cache *cache, uint32_t ordinal) {
     uint64_t word = __atomic_load_n(&cache->names.words[ordinal], __ATOMIC_ACQUIRE);
     sy_handle generation = word >> SY_HANDLE_GENERATION << SY_HANDLE_GENERATION;
-    bool live = (word & ~SY_HANDLE_PINS) == (generation | cache->names.live);
+    uint64_t expected = generation | sy_names_live(&cache->names);
+    word &= ~SY_HANDLE_PINS;
+    bool live = word == expected || word == (expected | SY_HANDLE_MOVING);
     return live ? generation | ordinal : 0;
 }
 
@@ -258,9 +308,7 @@ sy_handle sy_handle_of(const void *object) {
         return 0;
     /* If no object is live here, another thread may be reusing the slab: then its owner, ordinal
      * and place may be of different slabs. So they are checked against each other. */
-    bool there = sy_handle_in_range(&cache->names, ordinal) &&
-                 sy_handle_place(&cache->names, ordinal) == object;
-    return there ? live_handle(cache, ordinal) : 0;
+    return is_at(cache, ordinal, object) ? live_handle(cache, ordinal) : 0;
 }
 
 /* ---- slow paths by address ---- */
@@ -277,7 +325,7 @@ static void sy_cache_free_named(sy_cache *cache, void *object) {
     uint32_t ordinal;
     sy_fault_kind kind;
     if (sy_cache_ordinal(cache, (uintptr_t)object, &ordinal, &kind)) {
-        sy_handle handle = live_handle(cache, ordinal);
+        sy_handle handle = is_at(cache, ordinal, object) ? live_handle(cache, ordinal) : 0;
         if (handle && sy_handle_free_inline(cache, handle)) return;
         if (sy_cache_checks(cache)) {
             sy_watched_raise(cache, ordinal, SY_FAULT_DOUBLE_FREE);
@@ -375,11 +423,23 @@ const sy_kind sy_kind_named = {
     .slabs = &named_slabs,
 };
 
+const sy_kind sy_kind_movable = {
+    .alloc = sy_named_alloc,
+    .free = sy_named_free,
+    .try_free = sy_named_try_free,
+    .find = sy_named_find,
+    .fill = sy_cache_fill_singly,
+    .refill = sy_movable_refill,
+    .flush = sy_movable_flush,
+    .slabs = &sy_slabs_movable,
+};
+
 /* ---- iteration ---- */
 
-/* Copies the first ordinals of all slabs, if there is room for all; returns how many slabs there
- * are. */
+/* Copies the first ordinals of all slabs or, if objects move, of all blocks of ordinals, if there
+ * is room for all; returns how many there are. */
 static size_t copy_ordinals(sy_cache *cache, uint32_t *firsts, size_t room) {
+    if (sy_names_move(&cache->names)) return sy_blocks_copy(cache, firsts, room);
     sy_lock_acquire(&cache->lock);
     size_t count = cache->slab_count, done = 0;
     if (count <= room)
@@ -390,7 +450,7 @@ static size_t copy_ordinals(sy_cache *cache, uint32_t *firsts, size_t room) {
 }
 
 size_t sy_handle_slabs(sy_cache *cache, uint32_t *firsts, size_t room, uint32_t *slots) {
-    if (!sy_cache_has_handles(cache)) return 0;
+    if (!sy_cache_has_handles(cache) || sy_names_move(&cache->names)) return 0;
     *slots = cache->layout.slots;
     return copy_ordinals(cache, firsts, room);
 }
@@ -417,11 +477,12 @@ static int visit_one(sy_cache *cache, sy_handle handle, sy_handle_visit visit, v
     return result;
 }
 
-/* Visits the live objects of one slab. If the slab was released meanwhile, none of its words is a
- * live one of this cache. */
+/* Visits the live objects of one slab or block. If it was released meanwhile, none of its words is
+ * a live one of this cache. A place in a block is no live word. */
 static int visit_slab(sy_cache *cache, uint32_t first, sy_handle_visit visit, void *arg) {
     int result = 0;
-    for (uint32_t i = 0; i < cache->layout.slots && result == 0; i++)
+    uint32_t end = sy_names_move(&cache->names) ? SY_BLOCK_ORDINALS : cache->layout.slots;
+    for (uint32_t i = 0; i < end && result == 0; i++)
         result = visit_one(cache, live_handle(cache, first + i), visit, arg);
     return result;
 }

@@ -9,6 +9,7 @@
  *     passed    SY_PASSED                                      passed.c   a block of the C library
  *     guarded   SY_GUARD over plain, zeroed or checked         guarded.c  one in N on its own pages
  *     named     SY_HANDLES over plain, zeroed or checked       handle.c   a slot with an ordinal
+ *     movable   SY_HANDLES | SY_MOVABLE over plain or zeroed   movable.c  an ordinal, in any slot
  *
  * The first four are basic kinds. A guarded or a named cache also has a basic kind
  * (`cache->basic`), and calls the functions of this kind with the same cache. So the functions of a
@@ -91,7 +92,7 @@ static inline const sy_slab_kind *sy_slab_kind_of(const sy_cache *cache) {
 /* ---- the kinds ---- */
 
 extern SY_HIDDEN const sy_kind sy_kind_plain, sy_kind_zeroed, sy_kind_checked, sy_kind_passed;
-extern SY_HIDDEN const sy_kind sy_kind_guarded, sy_kind_named;
+extern SY_HIDDEN const sy_kind sy_kind_guarded, sy_kind_named, sy_kind_movable;
 
 extern SY_HIDDEN const sy_slab_kind sy_slabs_plain, sy_slabs_watched; /* slabs.c, watched.c */
 

@@ -3,6 +3,7 @@
  * child repairs caches that another thread of the parent was changing.
  */
 #include "base/bits.h"
+#include "cache/blocks.h"
 #include "cache/epoch.h"
 #include "cache/guarded.h"
 
@@ -97,6 +98,7 @@ static void make_anew(sy_cache *cache) {
 
 static void recover(sy_cache *cache) {
     if (cache->torn) make_anew(cache);
+    sy_blocks_recover(cache);
     cache->trims = 0;
     atomic_store(&cache->tries, NULL); /* unlist_call of the forking thread finds the list empty */
     if (sy_cache_guards(cache))

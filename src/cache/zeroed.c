@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "cache/kind.h"
+#include "cache/movable.h"
 
 void sy_cache_wipe(const sy_cache *cache, void *object) {
     const sy_slab *slab = sy_slab_at((uintptr_t)object);
@@ -24,7 +24,7 @@ static void sy_zeroed_free(sy_cache *cache, void *object, size_t told) {
 
 /* Called for caches with handles only, so the item is an ordinal. */
 static void sy_zeroed_put(sy_cache *cache, uintptr_t ordinal, bool retires) {
-    sy_cache_wipe(cache, sy_handle_place(&cache->names, ordinal));
+    sy_cache_wipe(cache, sy_names_place(&cache->names, ordinal));
     sy_plain_put(cache, ordinal, retires);
 }
 

@@ -72,10 +72,11 @@ typedef struct sy_thread {
     _Atomic uint64_t loaded_bytes; /* item bytes that the capacities of its slots allow; others
                                     * subtract, when they close a client */
     unsigned empties;
-    _Atomic uint32_t inside; /* nested scopes of SY_INSIDE; changed by the owner */
-    _Atomic uint32_t held;   /* sy_thread_hold */
-    unsigned next_idle;      /* slot that it looks at next for being idle */
-    unsigned one_way_count;  /* one-way clients refilled since the last put-back. SY_ONE_WAY_NOTED +
+    _Atomic uint32_t inside;  /* nested scopes of SY_INSIDE; changed by the owner */
+    _Atomic uint32_t held;    /* sy_thread_hold */
+    _Atomic uint64_t reading; /* of its read guards (readers.c); 0: it is in none */
+    unsigned next_idle;       /* slot that it looks at next for being idle */
+    unsigned one_way_count; /* one-way clients refilled since the last put-back. SY_ONE_WAY_NOTED +
                              * 1: the list overflowed; treat every one-way client as refilled */
     uint16_t one_way[SY_ONE_WAY_NOTED];
     sy_magazine *empty[SY_EMPTIES];

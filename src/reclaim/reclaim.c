@@ -11,6 +11,7 @@
 #include "cache/cache.h"
 #include "cache/directory.h"
 #include "cache/mixed.h"
+#include "cache/movable.h"
 #include "chunk/chunk.h"
 #include "chunk/pressure.h"
 #include "chunk/quota.h"
@@ -59,17 +60,18 @@ typedef struct sy_pass {
     uint64_t number; /* different for each pass */
     sy_pass_kind kind;
     sy_stage stage;
-    bool may_call;      /* the step may call functions of the program */
-    bool on_request;    /* the program called for it: it ends reserves */
-    uint64_t trim;      /* number of the trim of chunks; in CLIENTS, of a program's own memory */
-    unsigned done;      /* clients up to this number are done */
-    unsigned client;    /* the client at work; 0: none */
-    bool slabs;         /* its depot is done */
-    size_t slabs_left;  /* its slabs that are not done yet */
-    uint64_t ordinals;  /* up to this ordinal, pages with words of unused ordinals are done */
-    unsigned magazines; /* done */
-    size_t bytes;       /* returned to the system so far */
-    size_t wanted;      /* the pass ends when it has returned so many; SIZE_MAX: after all stages */
+    bool may_call;       /* the step may call functions of the program */
+    bool on_request;     /* the program called for it: it ends reserves */
+    uint64_t trim;       /* number of the trim of chunks; in CLIENTS, of a program's own memory */
+    unsigned done;       /* clients up to this number are done */
+    unsigned client;     /* the client at work; 0: none */
+    bool slabs;          /* its depot is done */
+    sy_compaction moves; /* of its objects */
+    size_t slabs_left;   /* its slabs that are not done yet */
+    uint64_t ordinals;   /* up to this ordinal, pages with words of unused ordinals are done */
+    unsigned magazines;  /* done */
+    size_t bytes;        /* returned to the system so far */
+    size_t wanted; /* the pass ends when it has returned so many; SIZE_MAX: after all stages */
 } sy_pass;
 
 static void enter_stage(sy_pass *pass, sy_stage stage) {
@@ -97,6 +99,7 @@ static bool depot_step(sy_pass *pass, sy_client *client, bool first) {
 static bool slabs_step(sy_pass *pass, sy_cache *cache) {
     bool aged = pass->kind != AT_ONCE || (!pass->on_request && sy_cache_has_reserve(cache));
     if (pass->kind == BY_GROWTH) return sy_cache_release_step(cache, &pass->slabs_left, aged);
+    if (sy_cache_compact_step(cache, &pass->moves, aged, pass->may_call)) return true;
     return sy_cache_trim_step(cache, &pass->slabs_left, aged, &pass->bytes);
 }
 
@@ -120,6 +123,7 @@ static bool client_step(sy_pass *pass, sy_client *client) {
         pass->client = client->number;
         pass->slabs = false;
         pass->slabs_left = SIZE_MAX;
+        pass->moves = (sy_compaction){.begun = false};
         pass->trim = 0;
     }
     if (!pass->slabs && depot_step(pass, client, first)) return true;

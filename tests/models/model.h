@@ -71,6 +71,9 @@ static inline void model_wait(const void *word) {
     __VERIFIER_assume(0);
 }
 
+/* This thread looks at a word in a loop until another one stores to it. */
+static inline void model_yield(void) { __VERIFIER_assume(0); }
+
 #else /* rust/explore */
 
 typedef struct model_entry {
@@ -96,6 +99,7 @@ typedef uintptr_t model_id;
 model_id model_create(void *(*run)(void *), void *arg);
 void model_wait_for_end(model_id id);
 void model_wait(const void *word);
+void model_yield(void);
 void model_use_barriers(void);
 void model_barrier(void);
 _Noreturn void model_failed(const char *file, int line);

@@ -61,6 +61,17 @@ typedef struct worker {
     pin pins[PINS];
 } worker;
 
+/* If objects move (support/movable.h), addresses are good for one step. */
+#ifndef MOVABLE_BETWEEN_STEPS
+typedef int step_guard;
+static int begin_step(void) { return 0; }
+static void end_step(int guard) { (void)guard; }
+#else
+typedef sy_read_guard step_guard;
+static sy_read_guard begin_step(void) { return sy_read_enter(); }
+static void end_step(sy_read_guard guard) { sy_read_leave(guard); }
+#endif
+
 static worker workers[THREADS], forker; /* their stale handles are kept for all rounds */
 
 /* ---- what threads do ---- */
@@ -174,6 +185,7 @@ static void keep_for_oneself(worker *me, unsigned kind) {
 
 static void step(worker *me) {
     unsigned kind = (unsigned)stress_below(&me->random, CACHES);
+    step_guard guard = begin_step();
     switch (stress_below(&me->random, 16)) {
     case 0: try_stale(me); break;
     case 1: try_forged(me); break;
@@ -190,6 +202,7 @@ static void step(worker *me) {
         break;
     default: replace(me, kind); break;
     }
+    end_step(guard);
 }
 
 static void end_pins(worker *me) {
@@ -227,10 +240,12 @@ static int visit(void *arg, sy_handle handle, void *object) {
     const view *seen = arg;
     sy_handle now = sy_handle_of(object);
     stress_expect(now == handle || now == 0, "what is visited is nobody else's");
+    step_guard guard = begin_step();
     void *got = sy_handle_get(caches[seen->kind], handle);
     stress_expect(got == object || got == NULL, "nor anywhere else");
     stress_expect(sy_handle_of((char *)object + 1) == 0, "no object begins in it");
     if (stress_below(&seen->me->random, 64) == 0) replace(seen->me, seen->kind);
+    end_step(guard);
     visits++;
     return over;
 }
@@ -241,7 +256,9 @@ static void *look_around(void *argument) {
         view seen = {me, (unsigned)stress_below(&me->random, CACHES)};
         stress_expect(sy_handle_each(caches[seen.kind], visit, &seen) >= 0, "an iteration ends");
         stress_expect(sy_cache_verify(caches[seen.kind]) == 0, "a cache is sound");
+        step_guard guard = begin_step();
         try_stale(me);
+        end_step(guard);
     }
     return NULL;
 }

@@ -672,6 +672,14 @@ extern "C" fn model_wait(word: usize) {
     });
 }
 
+/// The thread has looked at a word in a loop, and lets others go on. Then it sees none of the values
+/// again that it has seen, if there are newer ones.
+#[no_mangle]
+extern "C" fn model_yield() {
+    tell_stored();
+    loom::thread::yield_now();
+}
+
 fn wake(word: usize) {
     while let Some(at) = execution().waiting.iter().position(|it| it.0 == word) {
         execution().waiting.swap_remove(at).1.unpark();

@@ -18,6 +18,8 @@ pub const SY_COLOUR: c_uint = 1 << 1;
 pub const SY_LIMIT_EXACT: c_uint = 1 << 2;
 /// Objects have handles (`slabyard/handle.h`).
 pub const SY_HANDLES: c_uint = 1 << 3;
+/// With [`SY_HANDLES`]: the library may move objects.
+pub const SY_MOVABLE: c_uint = 1 << 5;
 /// Objects of an epoch (`slabyard/epoch.h`) lie in slabs of their own.
 pub const SY_EPOCHS: c_uint = 1 << 4;
 
@@ -25,6 +27,8 @@ pub const SY_EPOCHS: c_uint = 1 << 4;
 pub type sy_construct = unsafe extern "C" fn(object: *mut c_void, arg: *mut c_void) -> c_int;
 /// Called once for a constructed object before its memory goes away.
 pub type sy_destruct = unsafe extern "C" fn(object: *mut c_void, arg: *mut c_void);
+/// Moves an object of a cache with [`SY_MOVABLE`].
+pub type sy_relocate = unsafe extern "C" fn(from: *mut c_void, to: *mut c_void, arg: *mut c_void);
 
 /// Memory that the program provides (`slabyard/memory.h`).
 #[repr(C)]
@@ -56,8 +60,10 @@ pub struct sy_cache_config {
     pub memory: *mut sy_memory,
     /// Called for a freed object with a handle, by the last thread that holds it.
     pub dispose: Option<sy_destruct>,
+    /// Moves an object, with [`SY_MOVABLE`]; `None`: its bytes are copied.
+    pub relocate: Option<sy_relocate>,
     /// Must be 0.
-    pub reserved: [usize; 6],
+    pub reserved: [usize; 5],
 }
 
 impl Default for sy_cache_config {
@@ -73,7 +79,8 @@ impl Default for sy_cache_config {
             flags: 0,
             memory: core::ptr::null_mut(),
             dispose: None,
-            reserved: [0; 6],
+            relocate: None,
+            reserved: [0; 5],
         }
     }
 }

@@ -16,12 +16,19 @@ use crate::{sy_loaded_pop, sy_loaded_push, sy_loaded_slot, sy_loaded_slots, SY_L
 /// is never 0.
 pub type sy_handle = u64;
 
+/// What [`sy_read_enter`] returns.
+pub type sy_read_guard = u64;
+
 /// The maximum number of pins of one object.
 pub const SY_HANDLE_PINS_MAX: u64 = (1 << 16) - 1;
 /// State of a word: the object is live.
 pub const SY_HANDLE_LIVE: u64 = 1;
 /// State of a word: the object was freed while it was pinned.
 pub const SY_HANDLE_DYING: u64 = 2;
+/// State of a word: the object is live, and is about to be moved or being moved.
+pub const SY_HANDLE_MOVING: u64 = 3;
+/// With [`crate::SY_MOVABLE`]: the word behind an object's is its address, shifted left by this.
+pub const SY_HANDLE_PLACE: u32 = 15;
 /// The bits of a word that hold its state.
 pub const SY_HANDLE_STATE: u64 = 3;
 /// One pin.
@@ -75,6 +82,31 @@ extern "C" {
     /// # Safety
     /// Any 64 bits may be passed. Only threads that have the object pinned may use it afterwards.
     pub fn sy_handle_free(cache: *mut sy_cache, handle: sy_handle) -> bool;
+
+    /// Begins a read guard of this thread: no object moves until it ends.
+    ///
+    /// # Safety
+    /// The same thread passes the result to [`sy_read_leave`].
+    pub fn sy_read_enter() -> sy_read_guard;
+
+    /// Ends a read guard.
+    ///
+    /// # Safety
+    /// The guard is the last one that this thread has entered and not left.
+    pub fn sy_read_leave(guard: sy_read_guard);
+
+    /// The object of a live handle of this cache, which may have [`crate::SY_MOVABLE`]; otherwise
+    /// null.
+    ///
+    /// # Safety
+    /// Any 64 bits may be passed. If objects move, the object is used in a read guard.
+    pub fn sy_read_get(cache: *const sy_cache, handle: sy_handle) -> *mut c_void;
+
+    /// Moves objects out of sparse slabs; returns the bytes of slabs that are empty now.
+    ///
+    /// # Safety
+    /// The program has no addresses of objects of this cache, but for pinned objects.
+    pub fn sy_cache_compact(cache: *mut sy_cache, bytes: usize, budget_ns: u64) -> usize;
 
     /// Pins the object and returns it, as [`sy_handle_get`] does; the object stays until it is
     /// unpinned.
@@ -142,6 +174,8 @@ extern "C" {
     /// `ordinal` may be written.
     #[link_name = "sy_handle_take_slow_abi_1"]
     pub fn sy_handle_take_slow(cache: *mut sy_cache, ordinal: *mut u32) -> bool;
+    #[link_name = "sy_read_get_slow_abi_1"]
+    fn sy_read_get_slow(cache: *const sy_cache, handle: sy_handle) -> *mut c_void;
     #[link_name = "sy_handle_put_slow_abi_1"]
     fn sy_handle_put_slow(cache: *mut sy_cache, ordinal: u32) -> bool;
 }
@@ -276,6 +310,29 @@ pub unsafe fn sy_handle_get_inline(cache: *const sy_cache, handle: sy_handle) ->
             }
             _ => core::ptr::null_mut(),
         }
+    }
+}
+
+/// [`sy_read_get`], compiled into the caller.
+///
+/// # Safety
+/// As for [`sy_read_get`]; the cache has [`crate::SY_HANDLES`].
+#[inline(always)]
+pub unsafe fn sy_read_get_inline(cache: *const sy_cache, handle: sy_handle) -> *mut c_void {
+    // SAFETY: the word behind that of a live object is its place, if objects move.
+    unsafe {
+        let head = sy_handle_head_of(cache);
+        let Some(at) = head.word(handle) else {
+            return core::ptr::null_mut();
+        };
+        let word = at.load(Ordering::Acquire);
+        let generation = handle >> SY_HANDLE_GENERATION << SY_HANDLE_GENERATION;
+        let live = generation | head.slot as u64;
+        if word & !SY_HANDLE_PINS != live || word & SY_HANDLE_LIVE == 0 {
+            return sy_read_get_slow(cache, handle);
+        }
+        let place = (*core::ptr::from_ref(at).add(1)).load(Ordering::Relaxed);
+        core::ptr::with_exposed_provenance_mut((place >> SY_HANDLE_PLACE) as usize)
     }
 }
 

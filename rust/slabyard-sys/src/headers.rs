@@ -255,7 +255,7 @@ fn structs_and_numbers_are_those_of_c() {
         struct sy_leak as "sy_leak" { cache, objects, bytes, oldest, newest, example, allocated }
         struct sy_cache_account as "sy_cache_account" { cache, kind, stats }
         struct sy_cache_config as "sy_cache_config" { name, size, align, construct, destruct, arg,
-            limit, flags, memory, dispose, reserved }
+            limit, flags, memory, dispose, relocate, reserved }
         struct sy_cache_head as "struct sy_cache_head" { reserved, loaded_offset, reserved_too }
         struct sy_epoch_stats as "sy_epoch_stats" {
             name, number, age_ns, closed_ns, threads, objects, slabs, bytes
@@ -277,7 +277,7 @@ fn structs_and_numbers_are_those_of_c() {
             guarded, in_quarantine, free, retired, limit, slabs, full, partial, empty, mapped,
             tail, waste, discarded, never_used, refills, flushes, depot_hits, depot_misses,
             depot_steals, slabs_made, slabs_released, slabs_filled, slabs_opened, slabs_reused,
-            constructed, destructed, limits_hit }
+            constructed, destructed, limits_hit, moves, moves_put_off, move_bytes }
                 struct sy_account as "sy_account" { live_bytes, large_bytes, guarded_bytes,
             rounding_bytes, quarantine_bytes, thread_magazines_bytes, depot_magazines_bytes,
             free_in_slabs_bytes, holes_bytes, tails_bytes, free_units_bytes, kept_spans_bytes,
@@ -286,7 +286,7 @@ fn structs_and_numbers_are_those_of_c() {
         struct sy_stats as "sy_stats" { caches, chunks, mapped, slabs, spans, units_free, units_clean,
             chunk_headers, magazines, side, memory_limit, cpus, limits_hit }
         numbers
-        SY_TAG_NAME_MAX SY_TAGS_MAX SY_EPOCH_NAME_MAX SY_LEAKS_UNREACHABLE SY_COLOUR SY_LIMIT_EXACT SY_HANDLES
+        SY_TAG_NAME_MAX SY_TAGS_MAX SY_EPOCH_NAME_MAX SY_LEAKS_UNREACHABLE SY_COLOUR SY_LIMIT_EXACT SY_HANDLES SY_MOVABLE
         SY_EPOCHS SY_CHECKED SY_REDZONE SY_POISON SY_QUARANTINE SY_AUDIT SY_RANDOM SY_EDGES
         SY_GUARD SY_ZERO SY_NO_DUMP SY_LOCKED SY_CHECK_FLAGS SY_FAULT_FOREIGN_POINTER
         SY_FAULT_MISALIGNED_POINTER SY_FAULT_WRONG_CACHE SY_FAULT_DOUBLE_FREE
@@ -294,7 +294,7 @@ fn structs_and_numbers_are_those_of_c() {
         SY_FAULT_UNDERFLOW SY_FAULT_WRITE_AFTER_FREE SY_FAULT_SLAB_EDGE SY_FAULT_GUARD_OVERFLOW
         SY_FAULT_GUARD_UNDERFLOW SY_FAULT_USE_AFTER_FREE SY_FAULT_NOT_PINNED
         SY_FAULT_FREED_POINTER SY_FAULT_UNWRITTEN_POINTER SY_ACCESS_UNKNOWN SY_ACCESS_READ
-        SY_ACCESS_WRITE SY_HANDLE_PINS_MAX SY_HANDLE_LIVE SY_HANDLE_DYING SY_HANDLE_STATE
+        SY_ACCESS_WRITE SY_HANDLE_PINS_MAX SY_HANDLE_LIVE SY_HANDLE_DYING SY_HANDLE_MOVING SY_HANDLE_PLACE SY_HANDLE_STATE
         SY_HANDLE_PIN SY_HANDLE_PINS SY_HANDLE_GENERATION SY_HANDLE_GENERATIONS_MAX
         SY_REFUSAL_NONE SY_REFUSAL_SYSTEM SY_REFUSAL_CACHE_LIMIT SY_REFUSAL_HEAP_LIMIT
         SY_REFUSAL_PROCESS_LIMIT SY_REFUSAL_CONSTRUCTOR SY_REFUSAL_CACHES SY_POOL_PREFAULT SY_PROFILE_MEAN SY_POOL_HUGE

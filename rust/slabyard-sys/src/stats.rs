@@ -51,6 +51,9 @@ pub struct sy_cache_stats {
     pub constructed: u64,
     pub destructed: u64,
     pub limits_hit: u64,
+    pub moves: u64,
+    pub moves_put_off: u64,
+    pub move_bytes: u64,
 }
 
 /// Statistics of the process.

@@ -125,6 +125,12 @@ snapshot! {
     destructed: u64,
     /// How many allocations were refused because of a limit.
     limits_hit: u64,
+    /// How many objects were moved.
+    moves: u64,
+    /// How many objects were to be moved, but were in use.
+    moves_put_off: u64,
+    /// The bytes of slabs that became empty because their objects were moved.
+    move_bytes: u64,
 }
 
 snapshot! {

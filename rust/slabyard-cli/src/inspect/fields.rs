@@ -215,4 +215,14 @@ impl Ordinals {
             .ok()?;
         place.checked_add((ordinal % self.group).checked_mul(slot)?)
     }
+
+    /// The same in a cache whose objects move: the word behind the object's.
+    pub fn moved_place(&self, image: &Image, ordinal: u64) -> Option<u64> {
+        if ordinal >= self.limit {
+            return None;
+        }
+        let word = self.words.checked_add((ordinal | 1) * 8)?;
+        let place = image.word(word).ok()?;
+        Some(place >> slabyard_sys::SY_HANDLE_PLACE)
+    }
 }

@@ -60,6 +60,8 @@ pub struct Cache {
     pub retired: u64,
     /// Its magazines hold ordinals, not addresses.
     pub has_handles: bool,
+    /// Its objects move.
+    pub moves: bool,
 }
 
 #[cfg(test)]
@@ -78,6 +80,7 @@ impl Cache {
             limits_hit: 0,
             retired: 0,
             has_handles: false,
+            moves: false,
         }
     }
 }
@@ -389,6 +392,7 @@ impl Reader<'_> {
             limits_hit: record.get(fields.limits_hit),
             retired: record.get(fields.retired),
             has_handles: record.get(fields.flags) & u64::from(slabyard_sys::SY_HANDLES) != 0,
+            moves: record.get(fields.flags) & u64::from(slabyard_sys::SY_MOVABLE) != 0,
         };
         let index = self.heap.caches.len();
         self.by_address.insert(address, index);
@@ -722,13 +726,14 @@ impl Reader<'_> {
         let cache = self.by_client.get(&client).map(|&at| &self.heap.caches[at]);
         let named = cache
             .filter(|cache| cache.has_handles)
-            .map(|cache| cache.slot);
+            .map(|cache| (cache.slot, cache.moves));
         if cache.is_none() && client != fields.mixed_client {
             return next;
         }
         for word in words {
             let address = match named {
-                Some(slot) => ordinals.place(self.image, word, slot),
+                Some((_, true)) => ordinals.moved_place(self.image, word),
+                Some((slot, false)) => ordinals.place(self.image, word, slot),
                 None => Some(word),
             };
             self.heap.waiting.extend(address.map(|address| Waiting {

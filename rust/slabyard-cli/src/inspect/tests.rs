@@ -86,6 +86,7 @@ unsafe extern "C" fn tell(_: *mut c_void, account: *const sy_cache_account) -> c
 fn stage() {
     let plain = cache("plain", 200, 0);
     let named = cache("named", 72, SY_HANDLES);
+    let moves = cache("moves", 80, SY_HANDLES | SY_MOVABLE);
     let dense = cache("dense", 8, 0);
     let odd = cache("odd", 33, SY_ZERO);
     let epochs = cache("epochs", 96, SY_EPOCHS);
@@ -102,6 +103,9 @@ fn stage() {
     unsafe {
         let stay = churn(plain, 200, 40_000, 10);
         churn(named, 72, 10_000, 3);
+        let guard = sy_read_enter();
+        churn(moves, 80, 10_000, 3);
+        sy_read_leave(guard);
         churn(dense, 8, 100_000, 40);
         churn(odd, 33, 5_000, 2);
         churn(epochs, 96, 3_000, 2);

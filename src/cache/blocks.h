@@ -1,0 +1,73 @@
+/*
+ * blocks.h: the ordinals of a cache whose objects move. An ordinal there belongs to no slab. The
+ * cache takes blocks of ordinals from the directory, and an object gets one of them when its slot
+ * goes to a magazine (movable.c).
+ *
+ *     block:  1024 ordinals, whose words fill two pages of 4 KiB
+ *     | word of object 0 | its place | word of object 1 | its place | ... | place of object 511 |
+ *
+ * The directory's `places` of a block's ordinals are the address of its sy_ordinal_block.
+ *
+ * The cache has at least as many ordinals as its slabs have slots. So a slot that a refill takes
+ * always finds one, and a reserve of slots is one of ordinals too. When slabs go, blocks whose
+ * ordinals are all free go too. A block with one live object stays.
+ *
+ * Below: directory.h, chunk/side.h. Above: movable.c, handle.c.
+ */
+#ifndef SY_CACHE_BLOCKS_H
+#define SY_CACHE_BLOCKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct sy_cache sy_cache;
+
+enum {
+    SY_BLOCK_ORDINALS = 1024,
+    SY_BLOCK_OBJECTS = SY_BLOCK_ORDINALS / 2,
+    SY_BLOCK_BITMAP_WORDS = SY_BLOCK_OBJECTS / 64,
+};
+
+typedef struct sy_ordinal_block {
+    struct sy_ordinal_block *next, *previous; /* all blocks of the cache */
+    struct sy_ordinal_block *next_open,
+        *previous_open; /* those that are open, or those that are free */
+    uint32_t first;     /* its first ordinal */
+    uint32_t free_count;
+    uint64_t free[SY_BLOCK_BITMAP_WORDS]; /* bit set: the object's ordinal is in the block */
+} sy_ordinal_block;
+
+/* The blocks of a cache, guarded by its lock. */
+typedef struct sy_blocks {
+    sy_ordinal_block *all;
+    sy_ordinal_block *open; /* those with a free ordinal and one that is not, */
+    sy_ordinal_block *free; /* and those whose ordinals are all free */
+    size_t count, wanted;   /* ordinals of objects: in all blocks; for the slots of all slabs */
+} sy_blocks;
+
+/* No lock is held in the functions below unless their comment says so. */
+
+/* Makes blocks for the slots of another slab; false with ENOMEM, and errno. */
+bool sy_blocks_want(sy_cache *cache, size_t slots);
+/* The slab is gone: gives free blocks back. */
+void sy_blocks_want_less(sy_cache *cache, size_t slots);
+
+/* Takes free ordinals for slots that are out of their slabs. */
+void sy_blocks_take(sy_cache *cache, uint32_t *ordinals, size_t count);
+/* Puts ordinals back whose words are free. */
+void sy_blocks_put(sy_cache *cache, const uint32_t *ordinals, size_t count);
+
+/* Copies the first ordinals of all blocks, if there is room; returns how many blocks there are. */
+size_t sy_blocks_copy(sy_cache *cache, uint32_t *firsts, size_t room);
+
+/* Gives all blocks back, at the end of the cache. */
+void sy_blocks_forget(sy_cache *cache);
+
+/* In the child of a fork: makes the lists and counts anew from `next` and the bitmaps. */
+void sy_blocks_recover(sy_cache *cache);
+
+/* Violations of the invariants of the blocks. The lock is held. */
+size_t sy_blocks_verify(const sy_cache *cache);
+
+#endif

@@ -1,0 +1,293 @@
+/*
+ * compact.c: moves objects of caches with SY_MOVABLE from sparse slabs to fuller ones, so that the
+ * sparse slabs become empty. Steps of passes and trims do this work, and sy_cache_compact. One
+ * thread at a time moves objects, of one cache.
+ *
+ * A step:
+ *
+ *     1. choose     live objects of one slab, by its bitmap and its owners, under the cache's lock
+ *     2. announce   each of them that is not pinned, in its word (moving.c)
+ *     3. wait       some microseconds for the read guards that began before (magazine/readers.h)
+ *     4. targets    slots of the fullest slabs, under the lock
+ *     5. move       each that no other thread has looked up since 2
+ *     6. put back   the slots where they were, and unused targets, by a flush, which gives up
+ *                   slabs that are empty
+ *
+ * A compaction walks through the slabs in rounds. In the first it looks for slabs in the sparsest
+ * bin, in each further one also for those in the next bin: what pays most goes first. It ends when
+ * the free slots of other slabs have no room for the objects of a slab.
+ *
+ * No lock is held in 3 and 5, where `relocate` is called.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/bits.h"
+#include "base/fork.h"
+#include "cache/guarded.h"
+#include "cache/movable.h"
+#include "debug/callback.h"
+#include "magazine/readers.h"
+#include "os/os.h"
+
+enum {
+    BATCH = 32,             /* objects that a step moves, */
+    BATCH_BYTES = 16 << 10, /* or so many bytes: each takes some microseconds */
+    LOOKS = 64,             /* slabs that a step looks at */
+    AGED_SHARE = 4, /* a pass by age moves objects if one part in so many of the slots is free */
+};
+
+/* The objects of a step. */
+typedef struct sy_batch_of_moves {
+    sy_slab *slab;
+    size_t chosen, announced, moved;
+    sy_moving objects[BATCH];
+    uintptr_t slots[BATCH]; /* targets; then those to be put back */
+    size_t slot_count;
+} sy_batch_of_moves;
+
+/* ---- one thread at a time ---- */
+
+static _Atomic uint32_t movers;         /* 1: a thread is in a step */
+static _Atomic uint32_t forks;          /* under way: no step begins */
+static SY_TLS bool is_mover;            /* this thread is in a step, or about to be */
+static sy_batch_of_moves batch_at_work; /* of that thread; on a stack it would be a large frame */
+
+static bool begin_step(void) {
+    uint32_t none = 0;
+    if (is_mover || sy_readers_has_own()) return false;
+    is_mover = true;
+    sy_fork_order();
+    bool begun = atomic_compare_exchange_strong(&movers, &none, 1);
+    if (begun && !atomic_load(&forks)) return true;
+    if (begun) atomic_store(&movers, 0);
+    is_mover = false;
+    return false;
+}
+
+static void end_step(void) {
+    atomic_store(&movers, 0);
+    if (atomic_load(&forks)) sy_os_wake(&movers, 1);
+    sy_fork_order();
+    is_mover = false;
+}
+
+/* ---- fork ---- */
+
+static SY_TLS uint32_t own_forks; /* nested, by handlers of signals */
+
+/* A thread that moves objects may wait for a lock that this thread holds, if it forks in a handler
+ * of a signal. Then the child finds objects that are announced, which every look-up calls off. */
+static void await_movers(void) {
+    uint64_t now = sy_os_now(), end = now + sy_lock_patience_ns;
+    own_forks++;
+    atomic_fetch_add(&forks, 1);
+    for (; !is_mover && atomic_load(&movers) && now < end; now = sy_os_now())
+        sy_os_wait_for(&movers, 1, end - now);
+}
+
+static void admit_movers(void) {
+    own_forks--;
+    atomic_fetch_sub(&forks, 1);
+}
+
+static void forget_movers(void) {
+    atomic_store(&forks, own_forks);
+    if (!is_mover) atomic_store(&movers, 0);
+}
+
+const sy_part sy_compact_part = {
+    .settle = await_movers, .drop = admit_movers, .inherit = forget_movers};
+
+/* ---- choosing; the lock is held ---- */
+
+static size_t live_in(const sy_slab *slab) { return (size_t)slab->slots - slab->free_count; }
+
+/* Free slots of slabs that are neither empty nor this one. */
+static size_t room_beside(const sy_cache *cache, const sy_slab *slab) {
+    size_t slots = cache->slab_count * cache->layout.slots;
+    size_t empty = cache->bins.count[SY_BIN_EMPTY] * cache->layout.slots;
+    size_t elsewhere = cache->out + empty + slab->free_count;
+    return slots > elsewhere ? slots - elsewhere : 0;
+}
+
+static bool is_sparse(const sy_cache *cache, const sy_slab *slab, unsigned bin) {
+    return slab->bins == &cache->bins && slab->bin >= bin && slab->bin < SY_BIN_EMPTY &&
+           room_beside(cache, slab) >= live_in(slab);
+}
+
+/* Adds the objects of the slab from walk->index on to the batch. */
+static void choose_objects(const sy_cache *cache, sy_compaction *walk, sy_batch_of_moves *batch) {
+    const sy_slab *slab = batch->slab;
+    size_t most = BATCH_BYTES / cache->layout.slot;
+    if (most > BATCH) most = BATCH;
+    for (; walk->index < slab->slots && batch->chosen < most; walk->index++) {
+        if (sy_slab_bit(slab->free, walk->index)) continue;
+        batch->objects[batch->chosen++] = (sy_moving){
+            .ordinal = sy_movable_owner(slab->ordinal, walk->index),
+            .from = slab->first + walk->index * cache->layout.slot,
+        };
+    }
+}
+
+static void next_slab(sy_cache *cache, sy_compaction *walk) {
+    sy_slab *slab = cache->slabs;
+    sy_cache_remove_slab(cache, slab);
+    sy_cache_append_slab(cache, slab);
+    walk->left--;
+    walk->slab = NULL;
+}
+
+/* Fills the batch with objects of the first sparse slab among the next few. False: there is no more
+ * to do in this round. */
+static bool choose(sy_cache *cache, sy_compaction *walk, sy_batch_of_moves *batch) {
+    SY_HOLDS(&cache->lock);
+    for (int looked = 0; looked < LOOKS && walk->left && cache->slabs; looked++) {
+        sy_slab *slab = cache->slabs;
+        if (walk->slab != slab) walk->index = 0;
+        walk->slab = slab;
+        batch->slab = slab;
+        if (is_sparse(cache, slab, walk->bin)) choose_objects(cache, walk, batch);
+        if (batch->chosen) return true;
+        next_slab(cache, walk);
+    }
+    return walk->left && cache->slabs;
+}
+
+/* Begins the first round, or the next one. False: this was the last one. Slabs in bin 0 are the
+ * fullest: they take objects. */
+static bool begin_round(const sy_cache *cache, sy_compaction *walk, bool aged) {
+    size_t slots = cache->slab_count * cache->layout.slots;
+    size_t free = slots - cache->out - cache->bins.count[SY_BIN_EMPTY] * cache->layout.slots;
+    if (aged && free < slots / AGED_SHARE) return false;
+    if (walk->begun && walk->bin <= 1) return false;
+    walk->bin = walk->begun ? walk->bin - 1 : SY_BINS - 1;
+    walk->begun = true;
+    walk->left = cache->slab_count;
+    return true;
+}
+
+/* ---- moving ---- */
+
+/* Keeps the objects of the batch whose moves are announced. */
+static void announce(const sy_cache *cache, sy_batch_of_moves *batch) {
+    for (size_t i = 0; i < batch->chosen; i++)
+        if (sy_moving_announce(&cache->names, &batch->objects[i]))
+            batch->objects[batch->announced++] = batch->objects[i];
+}
+
+/* Takes slots for the objects in slabs that are fuller than the batch's, or as full. */
+static void take_targets(sy_cache *cache, sy_batch_of_moves *batch) {
+    sy_lock_acquire(&cache->lock);
+    size_t left = sy_cache_left(cache);
+    size_t wanted = batch->announced < left ? batch->announced : left;
+    while (batch->slot_count < wanted) {
+        sy_slab *slab = sy_bins_best(&cache->bins);
+        if (!slab || slab == batch->slab || slab->bin == SY_BIN_EMPTY) break;
+        size_t count = wanted - batch->slot_count;
+        if (count > slab->free_count) count = slab->free_count;
+        sy_slab_take(slab, &cache->layout, batch->slots + batch->slot_count + count,
+                     (uint32_t)count);
+        sy_bins_update(&cache->bins, slab);
+        batch->slot_count += count;
+    }
+    cache->out += batch->slot_count;
+    sy_lock_release(&cache->lock);
+}
+
+static void copy_object(const sy_cache *cache, const sy_moving *object) {
+    if (!cache->relocate) {
+        memcpy((void *)object->to, (const void *)object->from, cache->size);
+        return;
+    }
+    SY_CALLBACK(call, "relocate function", "cache", cache->name, false);
+    cache->relocate((void *)object->from, (void *)object->to, cache->arg);
+    call.returned = true;
+}
+
+/* Moves an object to an unused target; false: the move was called off. */
+static bool move(const sy_cache *cache, sy_moving *object, uintptr_t to) {
+    if (!sy_moving_begin(&cache->names, object)) return false;
+    const sy_slab *slab = sy_slab_at(to);
+    uint32_t index = sy_slab_index(slab, &cache->layout, to);
+    object->to = to;
+    copy_object(cache, object);
+    if (cache->flags & SY_ZERO) memset((void *)object->from, 0, cache->size);
+    sy_movable_own(slab, index, object->ordinal);
+    sy_moving_end(&cache->names, object);
+    return true;
+}
+
+/* Moves objects while there are targets, and calls the other moves off. In `slots` the slot where
+ * an object was takes the place of its target. */
+static void move_all(const sy_cache *cache, sy_batch_of_moves *batch) {
+    for (size_t i = 0; i < batch->announced; i++) {
+        sy_moving *object = &batch->objects[i];
+        if (batch->moved == batch->slot_count)
+            sy_moving_cancel(&cache->names, object);
+        else if (move(cache, object, batch->slots[batch->moved]))
+            batch->slots[batch->moved++] = object->from;
+    }
+}
+
+/* Counts the step; returns the bytes of the slab if it has become empty by it. */
+static size_t count_step(sy_cache *cache, const sy_batch_of_moves *batch) {
+    sy_lock_acquire(&cache->lock);
+    bool there = sy_slab_is_in(batch->slab, cache) && batch->slab->bin != SY_BIN_EMPTY;
+    size_t emptied = batch->moved && !there ? cache->layout.slab_bytes : 0;
+    cache->counts.moves += batch->moved;
+    cache->counts.moves_put_off += batch->chosen - batch->moved;
+    cache->counts.move_bytes += emptied;
+    sy_lock_release(&cache->lock);
+    return emptied;
+}
+
+static size_t move_batch(sy_cache *cache, sy_batch_of_moves *batch) {
+    announce(cache, batch);
+    if (batch->announced && sy_readers_await()) take_targets(cache, batch);
+    move_all(cache, batch);
+    if (batch->slot_count) sy_cache_flush(cache, batch->slots, batch->slot_count, NULL);
+    return count_step(cache, batch);
+}
+
+/* ---- steps ---- */
+
+bool sy_cache_compact_step(sy_cache *cache, sy_compaction *walk, bool aged, bool may_call) {
+    if (!sy_cache_moves(cache) || (cache->relocate && !may_call) || !begin_step()) return false;
+    sy_batch_of_moves *batch = &batch_at_work;
+    *batch = (sy_batch_of_moves){.chosen = 0};
+    sy_lock_acquire(&cache->lock);
+    bool more = choose(cache, walk, batch) || begin_round(cache, walk, aged);
+    sy_lock_release(&cache->lock);
+    if (batch->chosen) walk->emptied += move_batch(cache, batch);
+    end_step();
+    return more;
+}
+
+void sy_cache_compact_all(sy_cache *cache) {
+    sy_compaction walk = {.begun = false};
+    while (sy_cache_compact_step(cache, &walk, false, true)) {}
+}
+
+/* Flushes the depot and the magazines of parked threads, as long as the budget lasts. */
+static void drain(sy_client *client, uint64_t end) {
+    bool more = true;
+    for (bool first = true; more && sy_os_now() < end; first = false)
+        more = sy_client_drain_step(client, first);
+}
+
+size_t sy_cache_compact(sy_cache *cache, size_t bytes, uint64_t budget_ns) {
+    int error = errno;
+    uint64_t now = sy_os_now(), end = budget_ns > UINT64_MAX - now ? UINT64_MAX : now + budget_ns;
+    sy_compaction walk = {.begun = false};
+    size_t none = 0;
+    if (!sy_cache_moves(cache) || !sy_client_pin(&cache->client)) return 0;
+    drain(&cache->client, end);
+    while (walk.emptied < bytes && sy_os_now() < end &&
+           sy_cache_compact_step(cache, &walk, false, true)) {}
+    while (sy_cache_release_step(cache, &none, false)) {}
+    sy_client_unpin(&cache->client);
+    sy_cache_turn();
+    errno = error;
+    return walk.emptied;
+}

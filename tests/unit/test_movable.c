@@ -1,0 +1,482 @@
+/*
+ * test_movable.c: what handle.h promises of caches with SY_MOVABLE, one behaviour a test: which
+ * configurations there are, what keeps an object where it is, what moves and what is emptied by it,
+ * and what happens if the system refuses memory. The tests of handles run with such caches too
+ * (test_handle_movable.c).
+ */
+#include <errno.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <slabyard/slabyard.h>
+
+#include "cache/cache.h"
+#include "os/fake.h"
+#include "support/child.h"
+
+enum { COUNT = 20000, LIVE_SHARE = 20, SIZE = 100 };
+
+typedef struct object {
+    sy_handle handle;
+    const void *self;
+    unsigned char rest[SIZE - 16];
+} object;
+
+static sy_handle handles[COUNT]; /* 0: freed */
+
+static sy_cache *make(sy_cache_config config) {
+    config.flags |= SY_HANDLES | SY_MOVABLE;
+    if (!config.size) config.size = SIZE;
+    sy_cache *cache = sy_cache_create(&config);
+    must(cache != NULL);
+    return cache;
+}
+
+static void fill_all(sy_cache *cache) {
+    for (size_t i = 0; i < COUNT; i++) {
+        object *made = sy_handle_prepare(cache, &handles[i]);
+        must(made != NULL);
+        *made = (object){.handle = handles[i], .self = made};
+        memset(made->rest, (int)i, sizeof made->rest);
+        sy_handle_publish(cache, handles[i]);
+    }
+}
+
+/* Frees all but one in LIVE_SHARE, from all slabs. */
+static void thin_out(sy_cache *cache) {
+    for (size_t i = 0; i < COUNT; i++) {
+        if (i % LIVE_SHARE == 0) continue;
+        must(sy_handle_free(cache, handles[i]));
+        handles[i] = 0;
+    }
+    sy_thread_flush();
+}
+
+static void content_is_there(sy_cache *cache, bool self) {
+    sy_read_guard guard = sy_read_enter();
+    for (size_t i = 0; i < COUNT; i++) {
+        if (!handles[i]) continue;
+        const object *got = sy_read_get(cache, handles[i]);
+        must(got != NULL && got->handle == handles[i] && sy_handle_of(got) == handles[i]);
+        must(!self || got->self == got);
+        for (size_t at = 0; at < sizeof got->rest; at++) must(got->rest[at] == (unsigned char)i);
+    }
+    sy_read_leave(guard);
+}
+
+static sy_cache_stats stats_of(sy_cache *cache) {
+    sy_cache_stats stats;
+    must(sy_cache_get_stats(cache, &stats) == 0 && sy_cache_verify(cache) == 0);
+    return stats;
+}
+
+static void end(sy_cache *cache) {
+    for (size_t i = 0; i < COUNT; i++) {
+        if (handles[i]) must(sy_handle_free(cache, handles[i]));
+        handles[i] = 0;
+    }
+    must(sy_cache_in_use(cache) == 0 && stats_of(cache).in_use == 0);
+    assert_int_equal(sy_cache_destroy(cache), 0);
+}
+
+static sy_cache *make_sparse(sy_cache_config config) {
+    sy_cache *cache = make(config);
+    fill_all(cache);
+    thin_out(cache);
+    return cache;
+}
+
+/* ---- configurations ---- */
+
+static void refuses(sy_cache_config config) {
+    errno = 0;
+    assert_null(sy_cache_create(&config));
+    assert_int_equal(errno, EINVAL);
+}
+
+static int construct(void *made, void *arg) { return (void)made, (void)arg, 0; }
+
+static void destruct(void *made, void *arg) { (void)made, (void)arg; }
+
+static void copy(void *from, void *to, void *arg) {
+    (void)arg;
+    memcpy(to, from, SIZE);
+}
+
+static void what_cannot_move_is_refused(void **state) {
+    (void)state;
+    const unsigned flags = SY_HANDLES | SY_MOVABLE;
+    refuses((sy_cache_config){.size = 48, .flags = SY_MOVABLE});
+    refuses((sy_cache_config){.size = 48, .flags = flags | SY_EPOCHS});
+    refuses((sy_cache_config){.size = 48, .flags = flags, .construct = construct});
+    refuses((sy_cache_config){.size = 48, .flags = flags, .destruct = destruct});
+    refuses((sy_cache_config){.size = 48, .flags = SY_HANDLES, .relocate = copy});
+    errno = 0;
+    assert_null(sy_heap_create(&(sy_heap_config){.flags = flags}));
+    assert_int_equal(errno, EINVAL);
+}
+
+static void objects_with_checks_and_large_ones_stay(void **state) {
+    (void)state;
+    const sy_cache_config configs[] = {
+        {.size = SIZE, .flags = SY_CHECKED}, {.size = SIZE, .flags = SY_EDGES}, {.size = 9000}};
+    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
+        sy_cache *cache = make(configs[i]);
+        sy_handle handle;
+        void *made = sy_handle_alloc(cache, &handle);
+        must(made != NULL && sy_handle_get(cache, handle) == made);
+        must(sy_read_get(cache, handle) == made && sy_cache_compact(cache, SIZE_MAX, 1000) == 0);
+        must(sy_handle_free(cache, handle) && sy_read_get(cache, handle) == NULL);
+        assert_int_equal(sy_cache_destroy(cache), 0);
+    }
+}
+
+static void an_allocation_needs_a_guard(void **state) {
+    (void)state;
+    sy_cache *cache = make((sy_cache_config){.size = 48});
+    sy_handle handle = 77;
+    errno = 0;
+    assert_null(sy_handle_alloc(cache, &handle));
+    must(errno == EPERM && handle == 77);
+    assert_null(sy_cache_alloc(cache));
+    assert_int_equal(errno, EPERM);
+    sy_read_guard guard = sy_read_enter(), inner = sy_read_enter();
+    sy_read_leave(inner);
+    void *made = sy_handle_alloc(cache, &handle);
+    must(made != NULL && sy_read_get(cache, handle) == made);
+    void *unnamed = sy_cache_alloc(cache);
+    must(unnamed != NULL && sy_handle_of(unnamed) != 0);
+    sy_cache_free(cache, unnamed);
+    sy_read_leave(guard);
+    assert_null(sy_cache_alloc(cache));
+    must(sy_handle_free(cache, handle));
+    assert_int_equal(sy_cache_destroy(cache), 0);
+}
+
+static void the_functions_for_other_caches_find_nothing(void **state) {
+    (void)state;
+    sy_cache *cache = make((sy_cache_config){.size = 48});
+    sy_handle handle;
+    uint32_t slots, ordinal;
+    void *made = sy_handle_prepare(cache, &handle);
+    sy_handle_publish(cache, handle);
+    assert_null(sy_handle_get(cache, handle));
+    assert_int_equal(sy_handle_slabs(cache, NULL, 0, &slots), 0);
+    assert_false(SY_ABI_NAME(sy_handle_take_slow)(cache, &ordinal));
+    assert_int_equal(errno, EINVAL);
+    assert_ptr_equal(sy_read_get(cache, handle), made);
+    /* Words of places and of owners are no objects. */
+    for (uint64_t near = 1; near < 4096; near++)
+        must(!sy_handle_pin(cache, handle + near) && !sy_read_get(cache, handle + near) &&
+             !sy_handle_free(cache, handle + near));
+    must(sy_handle_free(cache, handle));
+    assert_int_equal(sy_cache_destroy(cache), 0);
+}
+
+/* ---- moves ---- */
+
+static void survivors_move_together(void **state) {
+    (void)state;
+    sy_cache *cache = make_sparse((sy_cache_config){.name = "sparse"});
+    sy_cache_stats before = stats_of(cache);
+    size_t emptied = sy_cache_compact(cache, SIZE_MAX, UINT64_MAX);
+    sy_cache_stats after = stats_of(cache);
+    assert_true(emptied > before.mapped / 100 * 80);
+    assert_true(after.slabs <= before.slabs / LIVE_SHARE + 2);
+    assert_int_equal(after.move_bytes, emptied);
+    assert_true(after.moves > COUNT / LIVE_SHARE / 2);
+    assert_int_equal(after.in_use, COUNT / LIVE_SHARE);
+    content_is_there(cache, false);
+    assert_int_equal(sy_cache_compact(cache, SIZE_MAX, UINT64_MAX), 0); /* nothing is left to do */
+    end(cache);
+}
+
+static unsigned relocations;
+
+static void relocate(void *from, void *to, void *arg) {
+    must(arg == &relocations && ((object *)from)->self == from);
+    memcpy(to, from, SIZE);
+    ((object *)to)->self = to;
+    relocations++;
+}
+
+static void objects_that_know_their_address_are_relocated(void **state) {
+    (void)state;
+    relocations = 0;
+    sy_cache *cache = make_sparse((sy_cache_config){.relocate = relocate, .arg = &relocations});
+    assert_true(sy_cache_compact(cache, SIZE_MAX, UINT64_MAX) > 0);
+    assert_int_equal(stats_of(cache).moves, relocations);
+    content_is_there(cache, true);
+    end(cache);
+}
+
+static void a_pinned_object_stays(void **state) {
+    (void)state;
+    sy_cache *cache = make_sparse((sy_cache_config){.size = SIZE});
+    object *pinned[COUNT / LIVE_SHARE];
+    for (size_t i = 0; i < COUNT; i += LIVE_SHARE)
+        must((pinned[i / LIVE_SHARE] = sy_handle_pin(cache, handles[i])) != NULL);
+    assert_int_equal(sy_cache_compact(cache, SIZE_MAX, UINT64_MAX), 0);
+    must(stats_of(cache).moves == 0 && stats_of(cache).moves_put_off >= COUNT / LIVE_SHARE / 2);
+    for (size_t i = 0; i < COUNT; i += LIVE_SHARE) {
+        must(pinned[i / LIVE_SHARE] == sy_read_get(cache, handles[i]));
+        if (i % 2 == 0) sy_handle_unpin(cache, handles[i]);
+    }
+    assert_true(sy_cache_compact(cache, SIZE_MAX, UINT64_MAX) > 0);
+    content_is_there(cache, false);
+    end(cache);
+}
+
+static void an_object_that_is_prepared_stays(void **state) {
+    (void)state;
+    sy_cache *cache = make_sparse((sy_cache_config){.size = SIZE});
+    sy_handle handle;
+    object *made = sy_handle_prepare(cache, &handle);
+    sy_cache_compact(cache, SIZE_MAX, UINT64_MAX);
+    made->handle = handle;
+    sy_handle_publish(cache, handle);
+    sy_read_guard guard = sy_read_enter();
+    assert_ptr_equal(sy_read_get(cache, handle), made);
+    sy_read_leave(guard);
+    must(sy_handle_free(cache, handle));
+    end(cache);
+}
+
+static void nothing_moves_in_a_guard_of_this_thread(void **state) {
+    (void)state;
+    sy_cache *cache = make_sparse((sy_cache_config){.size = SIZE});
+    sy_read_guard guard = sy_read_enter();
+    assert_int_equal(sy_cache_compact(cache, SIZE_MAX, UINT64_MAX), 0);
+    sy_cache_trim(cache);
+    sy_read_leave(guard);
+    assert_int_equal(stats_of(cache).moves, 0);
+    assert_true(sy_cache_compact(cache, SIZE_MAX, UINT64_MAX) > 0);
+    end(cache);
+}
+
+typedef struct reader {
+    sy_cache *cache;
+    sem_t entered, may_leave, left;
+    const object *seen;
+} reader;
+
+static void *read_for_long(void *arg) {
+    reader *it = arg;
+    sy_read_guard guard = sy_read_enter();
+    it->seen = sy_read_get(it->cache, handles[0]);
+    sem_post(&it->entered);
+    sem_wait(&it->may_leave);
+    must(sy_read_get(it->cache, handles[0]) == it->seen && it->seen->handle == handles[0]);
+    sy_read_leave(guard);
+    sem_post(&it->left);
+    sem_wait(&it->may_leave);
+    return NULL;
+}
+
+static void nothing_moves_in_a_guard_of_another_thread(void **state) {
+    (void)state;
+    static reader it;
+    pthread_t thread;
+    it.cache = make_sparse((sy_cache_config){.size = SIZE});
+    sem_init(&it.entered, 0, 0);
+    sem_init(&it.may_leave, 0, 0);
+    sem_init(&it.left, 0, 0);
+    must(pthread_create(&thread, NULL, read_for_long, &it) == 0);
+    sem_wait(&it.entered);
+    assert_int_equal(sy_cache_compact(it.cache, SIZE_MAX, UINT64_MAX), 0);
+    assert_int_equal(stats_of(it.cache).moves, 0);
+    sem_post(&it.may_leave);
+    sem_wait(&it.left);
+    assert_true(sy_cache_compact(it.cache, SIZE_MAX, UINT64_MAX) > 0);
+    sem_post(&it.may_leave);
+    pthread_join(thread, NULL);
+    content_is_there(it.cache, false);
+    end(it.cache);
+}
+
+/* A guard that its thread did not leave ends with the thread. */
+static void *never_leave(void *arg) {
+    (void)sy_read_enter();
+    return arg;
+}
+
+static void a_guard_ends_with_its_thread(void **state) {
+    (void)state;
+    pthread_t thread;
+    sy_cache *cache = make_sparse((sy_cache_config){.size = SIZE});
+    must(pthread_create(&thread, NULL, never_leave, NULL) == 0);
+    pthread_join(thread, NULL);
+    assert_true(sy_cache_compact(cache, SIZE_MAX, UINT64_MAX) > 0);
+    end(cache);
+}
+
+static void the_old_place_of_a_secret_is_overwritten(void **state) {
+    (void)state;
+    sy_cache *cache = make_sparse((sy_cache_config){.flags = SY_ZERO});
+    static const object *old[COUNT];
+    for (size_t i = 0; i < COUNT; i += LIVE_SHARE) old[i] = sy_read_get(cache, handles[i]);
+    must(sy_handle_pin(cache, handles[0]) != NULL); /* its slab stays */
+    sy_cache_compact(cache, SIZE_MAX, UINT64_MAX);
+    const sy_slab *slab = sy_slab_at((uintptr_t)old[0]);
+    size_t moved = 0;
+    for (size_t i = LIVE_SHARE; i < COUNT; i += LIVE_SHARE) {
+        if (sy_slab_at((uintptr_t)old[i]) != slab || sy_read_get(cache, handles[i]) == old[i])
+            continue;
+        moved++;
+        for (size_t at = 0; at < SIZE; at++) must(((const char *)old[i])[at] == 0);
+    }
+    assert_true(moved > 0 || stats_of(cache).moves > 0);
+    sy_handle_unpin(cache, handles[0]);
+    content_is_there(cache, false);
+    end(cache);
+}
+
+/* ---- when ---- */
+
+static void a_compaction_ends_with_its_budget(void **state) {
+    (void)state;
+    sy_cache *cache = make_sparse((sy_cache_config){.size = SIZE});
+    assert_int_equal(sy_cache_compact(cache, SIZE_MAX, 0), 0);
+    size_t bytes = stats_of(cache).mapped, emptied = sy_cache_compact(cache, 1, UINT64_MAX);
+    must(emptied > 0 && emptied < bytes / 2);
+    size_t more, all = emptied;
+    while ((more = sy_cache_compact(cache, 1, UINT64_MAX)) > 0) all += more;
+    assert_true(all > bytes / 100 * 80);
+    end(cache);
+}
+
+static void trims_move_objects(void **state) {
+    (void)state;
+    for (int way = 0; way < 3; way++) {
+        sy_cache *cache = make_sparse((sy_cache_config){.size = SIZE});
+        if (way == 0) sy_cache_trim(cache);
+        if (way == 1) sy_trim();
+        if (way == 2) sy_trim_some(SIZE_MAX, UINT64_MAX);
+        assert_true(stats_of(cache).slabs <= 4);
+        content_is_there(cache, false);
+        end(cache);
+    }
+}
+
+static void a_cache_at_its_limit_stays_within_it(void **state) {
+    (void)state;
+    sy_cache *cache = make((sy_cache_config){.limit = COUNT + COUNT / 8});
+    fill_all(cache);
+    thin_out(cache);
+    sy_cache_compact(cache, SIZE_MAX, UINT64_MAX);
+    content_is_there(cache, false);
+    end(cache);
+}
+
+/* ---- what fails below ---- */
+
+/* Each call of the system fails once, while objects are allocated and moved. */
+static void fail_once(void *arg) {
+    sy_cache *cache = make((sy_cache_config){.size = SIZE});
+    sy_fake_reset();
+    sy_fake_fail_nth(SY_FAKE_ANY, *(uint64_t *)arg);
+    for (size_t i = 0; i < COUNT; i++) {
+        object *made = sy_handle_prepare(cache, &handles[i]);
+        if (!made) made = (must(errno == ENOMEM), sy_handle_prepare(cache, &handles[i]));
+        must(made != NULL);
+        *made = (object){.handle = handles[i], .self = made};
+        memset(made->rest, (int)i, sizeof made->rest);
+        sy_handle_publish(cache, handles[i]);
+    }
+    thin_out(cache);
+    sy_cache_compact(cache, SIZE_MAX, UINT64_MAX);
+    sy_trim();
+    bool failed = sy_fake_failures(SY_FAKE_ANY) > 0;
+    sy_fake_reset();
+    content_is_there(cache, false);
+    end(cache);
+    if (!failed) _exit(1);
+}
+
+static void what_the_system_refuses_is_made_up_for(void **state) {
+    (void)state;
+    int status = 0;
+    for (uint64_t nth = 1; status == 0; nth++) status = in_child(fail_once, &nth);
+    must(WIFEXITED(status) && WEXITSTATUS(status) == 1); /* in the last one nothing failed */
+}
+
+/* If the system makes no barrier for other threads, readers run fences. */
+static void move_without_barrier(void *arg) {
+    (void)arg;
+    sy_fake_fail_from(SY_FAKE_BARRIER_THREADS, 1);
+    sy_cache *cache = make_sparse((sy_cache_config){.size = SIZE});
+    must(sy_cache_compact(cache, SIZE_MAX, UINT64_MAX) > 0);
+    content_is_there(cache, false);
+    end(cache);
+}
+
+static void objects_move_without_barriers_of_the_system(void **state) {
+    (void)state;
+    assert_int_equal(in_child(move_without_barrier, NULL), 0);
+}
+
+/* Once there was one, readers rely on it: without it nothing moves. */
+static void nothing_moves_if_the_barrier_fails_later(void **state) {
+    (void)state;
+    sy_cache *cache = make_sparse((sy_cache_config){.size = SIZE});
+    sy_fake_fail_from(SY_FAKE_BARRIER_THREADS, 1);
+    bool asked =
+        (sy_cache_compact(cache, SIZE_MAX, UINT64_MAX), sy_fake_calls(SY_FAKE_BARRIER_THREADS));
+    must(!asked || stats_of(cache).moves == 0);
+    sy_fake_reset();
+    content_is_there(cache, false);
+    end(cache);
+}
+
+/* ---- fork ---- */
+
+static void use_in_child(void *arg) {
+    sy_cache *cache = arg;
+    must(sy_cache_compact(cache, SIZE_MAX, UINT64_MAX) > 0);
+    content_is_there(cache, false);
+    end(cache);
+}
+
+static void the_child_of_a_fork_moves_its_copies(void **state) {
+    (void)state;
+    sy_cache *cache = make_sparse((sy_cache_config){.size = SIZE});
+    assert_int_equal(in_child(use_in_child, cache), 0);
+    content_is_there(cache, false);
+    assert_int_equal(stats_of(cache).moves, 0);
+    end(cache);
+}
+
+/* Tools would have all caches checked, and objects with checks stay. */
+int main(void) {
+    setenv("SLABYARD", "tools=off", true);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(objects_move_without_barriers_of_the_system),
+        cmocka_unit_test(what_cannot_move_is_refused),
+        cmocka_unit_test(objects_with_checks_and_large_ones_stay),
+        cmocka_unit_test(an_allocation_needs_a_guard),
+        cmocka_unit_test(the_functions_for_other_caches_find_nothing),
+        cmocka_unit_test(survivors_move_together),
+        cmocka_unit_test(objects_that_know_their_address_are_relocated),
+        cmocka_unit_test(a_pinned_object_stays),
+        cmocka_unit_test(an_object_that_is_prepared_stays),
+        cmocka_unit_test(nothing_moves_in_a_guard_of_this_thread),
+        cmocka_unit_test(nothing_moves_in_a_guard_of_another_thread),
+        cmocka_unit_test(a_guard_ends_with_its_thread),
+        cmocka_unit_test(the_old_place_of_a_secret_is_overwritten),
+        cmocka_unit_test(a_compaction_ends_with_its_budget),
+        cmocka_unit_test(trims_move_objects),
+        cmocka_unit_test(a_cache_at_its_limit_stays_within_it),
+        cmocka_unit_test(what_the_system_refuses_is_made_up_for),
+        cmocka_unit_test(nothing_moves_if_the_barrier_fails_later),
+        cmocka_unit_test(the_child_of_a_fork_moves_its_copies),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
