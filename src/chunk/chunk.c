@@ -979,8 +979,8 @@ bool sy_chunk_find_room(sy_memory *memory) {
            sy_memory_wait_for_trim(memory);
 }
 
-/* A run of several units found none side by side that hold memory, and got `bytes` of clean ones. As
- * much of the memory that other free units hold goes back: so what lies apart does not make the
+/* A run of several units found none side by side that hold memory, and got `bytes` of clean ones.
+ * As much of the memory that other free units hold goes back: so what lies apart does not make the
  * process larger. */
 static void exchange_dirty(sy_memory *memory, size_t bytes) {
     int error = errno;

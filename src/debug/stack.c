@@ -555,8 +555,8 @@ typedef struct stack_copy {
     uintptr_t words[COPY_WORDS];
 } stack_copy;
 
-/* A place for a copy. One thread at a time writes it. The version is odd meanwhile (and in the child
- * of a fork, if that was another thread). */
+/* A place for a copy. One thread at a time writes it. The version is odd meanwhile (and in the
+ * child of a fork, if that was another thread). */
 typedef struct place_of_copy {
     _Atomic uint32_t version;
     stack_copy copy;

@@ -41,19 +41,19 @@ uint32_t sy_stack_from(uintptr_t code);
 uint32_t sy_stack_keep(const void *const *frames, size_t depth);
 
 /*
- * As sy_stack_here, but its frames are found by the first call that wants them (sy_stack_frames): until
- * then, words of the stack are kept in a place of their own. So nothing is read of the unwinding
- * tables. What is read of a file counts as memory of the process: up to a megabyte in a compiler,
- * whose functions have no frame pointers. A copy in the same place replaces the previous one. One
- * thread at a time copies to a place; others may read meanwhile. Returns 0 if there is no such
- * place, or the bounds of the stack are not known: then sy_stack_here may work. Takes no lock. errno
- * is kept.
+ * As sy_stack_here, but its frames are found by the first call that wants them (sy_stack_frames):
+ * until then, words of the stack are kept in a place of their own. So nothing is read of the
+ * unwinding tables. What is read of a file counts as memory of the process: up to a megabyte in a
+ * compiler, whose functions have no frame pointers. A copy in the same place replaces the previous
+ * one. One thread at a time copies to a place; others may read meanwhile. Returns 0 if there is no
+ * such place, or the bounds of the stack are not known: then sy_stack_here may work. Takes no lock.
+ * errno is kept.
  */
 uint32_t sy_stack_copy(uint32_t place);
 
-/* Only tests change it. True: the copy begins at the caller. Else it begins at the library's function
- * that the program has called, and there is none if the library is linked into the program: then
- * its functions and the program's are not told apart. */
+/* Only tests change it. True: the copy begins at the caller. Else it begins at the library's
+ * function that the program has called, and there is none if the library is linked into the
+ * program: then its functions and the program's are not told apart. */
 extern SY_HIDDEN bool sy_stack_copies_here;
 
 /* Makes so many places for copies, once. Without memory for them, where stacks cannot be unwound
