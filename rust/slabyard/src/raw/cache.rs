@@ -120,7 +120,8 @@ mod backend {
             flags: config.flags,
             memory: null_mut(),
             dispose: None,
-            reserved: [0; 6],
+            relocate: None,
+            reserved: [0; 5],
         };
         // SAFETY: the config is valid, and its functions may be called from any thread.
         let pointer = NonNull::new(unsafe { sys::sy_cache_create(&config) })?;

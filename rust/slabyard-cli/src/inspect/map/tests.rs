@@ -43,6 +43,7 @@ fn cache(name: &str, kind: Kind, size: u64, slot: u64) -> Cache {
         limits_hit: 0,
         retired: 0,
         has_handles: false,
+        moves: false,
     }
 }
 
