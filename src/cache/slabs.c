@@ -144,6 +144,7 @@ bool sy_cache_add_slab(sy_cache *cache, sy_bins *bins) {
                                       layout->align, 0, &clean, &refused);
     sy_refuse_run(refused);
     if (!slab) return false;
+    if (clean && slab->bytes > SY_UNIT_BYTES) sy_chunk_exchange(cache->memory, slab->bytes);
     if (sy_chunk_grows(cache->memory) && is_dense(cache)) sy_chunk_back_ahead(slab, clean);
     if (!take_tables_and_protect(cache, slab)) {
         unprotect_slab(cache, slab);

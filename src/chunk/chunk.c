@@ -883,6 +883,17 @@ void sy_chunk_release_all(sy_memory *memory) {
     }
 }
 
+void sy_chunk_exchange(sy_memory *memory, size_t bytes) {
+    int error = errno;
+    uint64_t trim = memory->systems ? begin_trim(memory, 0) : 0;
+    for (size_t done = 0, left; trim && done < bytes;) {
+        left = sy_divide_up(bytes - done, SY_UNIT_BYTES);
+        unsigned most = left < STEP_UNITS ? (unsigned)left : STEP_UNITS;
+        if (!trim_chunk_step(memory, trim, false, most, &done)) break;
+    }
+    errno = error;
+}
+
 /* ---- in the child of a fork ---- */
 
 /* Completes the work of threads that the child lacks. Units that they had set aside, which are
@@ -979,20 +990,6 @@ bool sy_chunk_find_room(sy_memory *memory) {
            sy_memory_wait_for_trim(memory);
 }
 
-/* A run of several units found none side by side that hold memory, and got `bytes` of clean ones.
- * As much of the memory that other free units hold goes back: so what lies apart does not make the
- * process larger. */
-static void exchange_dirty(sy_memory *memory, size_t bytes) {
-    int error = errno;
-    uint64_t trim = bytes ? begin_trim(memory, 0) : 0;
-    for (size_t done = 0, left; done < bytes;) {
-        left = sy_divide_up(bytes - done, SY_UNIT_BYTES);
-        unsigned most = left < STEP_UNITS ? (unsigned)left : STEP_UNITS;
-        if (!trim_chunk_step(memory, trim, false, most, &done)) break;
-    }
-    errno = error;
-}
-
 sy_slab *sy_run_take(sy_memory *memory, size_t bytes, size_t align, size_t room, bool *clean) {
     const size_t most = SY_RUN_BYTES_MAX;
     if (bytes > most || align > most) {
@@ -1020,7 +1017,6 @@ sy_slab *sy_run_take(sy_memory *memory, size_t bytes, size_t align, size_t room,
         if (run) {
             if (clean) *clean = memory->systems && fresh == run->bytes;
             if (large && fresh) use_gone(fresh);
-            if (!large && units > 1 && memory->systems) exchange_dirty(memory, fresh);
             note_growth(memory, fresh);
             return run;
         }

@@ -239,6 +239,11 @@ int sy_run_populate(const sy_slab *run);
 /* Whether so much of the memory is in use that caches which grow should get huge pages. */
 bool sy_chunk_grows(const sy_memory *memory);
 
+/* Called for a new run of several units that got `bytes` of clean ones, since no dirty ones lie
+ * side by side. As much of the memory that free units hold elsewhere goes back: so what lies apart
+ * does not make the process larger. */
+void sy_chunk_exchange(sy_memory *memory, size_t bytes);
+
 /* Called for a new run in a chunk of the system's memory, before it is written to, if the owner
  * will need more memory soon. If the run is the first in its half of the chunk, backs this half
  * with a huge page (huge.h). The half's free units are dirty then. `clean`: the result of

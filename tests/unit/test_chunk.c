@@ -487,8 +487,10 @@ static void clean_units_are_exchanged_for_dirty_ones_that_lie_apart(void **state
     assert_int_equal(dirty_units(), SINGLE / 2);
     sy_slab *pair = take(2 * UNIT, UNIT, &clean);
     assert_true(clean);
+    assert_int_equal(dirty_units(), SINGLE / 2);
+    sy_chunk_exchange(&sy_memory_main, 2 * UNIT);
     assert_int_equal(dirty_units(), SINGLE / 2 - 2);
-    sy_slab *one = take(UNIT, UNIT, &clean); /* a single one is found: nothing is exchanged */
+    sy_slab *one = take(UNIT, UNIT, &clean);
     assert_false(clean);
     assert_int_equal(dirty_units(), SINGLE / 2 - 3);
     sy_run_give(one);
