@@ -31,6 +31,7 @@
 #include "os/os.h"
 #include "support/child.h"
 #include "support/emulated.h"
+#include "support/sanitized.h"
 #include "support/services.h"
 
 #if !defined(WITH_FRAMES)
@@ -190,7 +191,7 @@ static void through_code_of_others_the_stack_is_whole(void **state) {
 /* A frame whose size the compiler does not know. */
 CALLED static void within_array(size_t bytes, void (*body)(void)) {
     volatile char array[bytes];
-    array[0] = 1;
+    for (size_t i = 0; i < bytes; i++) array[i] = 1; /* else what lies there may be addresses */
     body();
     array[bytes - 1] = array[0];
 }
@@ -221,7 +222,9 @@ static void *copy_each(void *arg) {
     must(place_of(callers[1]) > 2 && place_of(callers[2]) == place_of(callers[1]) + 1);
     outer(sort);
     overwrite();
-    must(place_of(callers[1]) > 2 && place_of(callers[2]) == place_of(callers[1]) + 1);
+    if (!SANITIZED) { /* sanitizers' qsort has frames of more words than are copied */
+        must(place_of(callers[1]) > 2 && place_of(callers[2]) == place_of(callers[1]) + 1);
+    }
     outer(call_past_8_kib); /* more than is copied: the innermost frames */
     overwrite();
     must(place_of(callers[0]) == 1);
