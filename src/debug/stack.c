@@ -535,7 +535,7 @@ __attribute__((noinline)) uint32_t sy_stack_from(uintptr_t code) {
  */
 enum {
     COPY_SPAN = 512, /* words of the stack that are looked at, */
-    COPY_WORDS = 44, /* and that are kept */
+    COPY_WORDS = 96, /* and that are kept */
     BEHIND = 512,    /* zeros behind them, when they are unwound */
     SITE_DEPTH = 8,  /* frames that make a site */
     OWN_DEPTH = 32,  /* the library's own frames, at most */
@@ -594,15 +594,30 @@ static place_of_copy *place_at(uint32_t place) {
     return in && place < in->count ? &in->of[place] : NULL;
 }
 
+typedef bool is_object(uintptr_t word);
+
+static _Atomic(is_object *) left_out;
+
+void sy_stack_leave_out(is_object *object) {
+    atomic_store_explicit(&left_out, object, memory_order_relaxed);
+}
+
+/* Whether the word can be a return address or an address in the stack. */
+static bool is_wanted(const stack_copy *copy, is_object *object, uintptr_t word) {
+    if (word < ADDRESS_LEAST || word > ADDRESS_MOST) return false;
+    return word - copy->start < copy->end - copy->start || !object || !object(word);
+}
+
 /* Sanitizers do not check this function: it reads words of other functions. */
 __attribute__((no_sanitize("address"), no_sanitize("thread"))) static void copy_words(
     stack_copy *copy) {
     const uintptr_t *from = (const uintptr_t *)copy->start;
     size_t count = (copy->end - copy->start) / sizeof *from, kept = 0;
+    is_object *object = atomic_load_explicit(&left_out, memory_order_relaxed);
     if (count > COPY_SPAN) count = COPY_SPAN;
     memset(copy->of, 0, sizeof copy->of);
     for (size_t i = 0; i < count && kept < COPY_WORDS; i++) {
-        if (from[i] < ADDRESS_LEAST || from[i] > ADDRESS_MOST) continue;
+        if (!is_wanted(copy, object, from[i])) continue;
         copy->of[i / 64] |= UINT64_C(1) << i % 64;
         copy->words[kept++] = from[i];
     }

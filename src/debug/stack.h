@@ -61,6 +61,10 @@ extern SY_HIDDEN bool sy_stack_copies_here;
 void sy_stack_make_places(uint32_t count);
 bool sy_stack_has_places(void);
 
+/* Says which words of a stack are not copied, because they lead to objects: there are many, and
+ * room for few words. */
+void sy_stack_leave_out(bool (*is_object)(uintptr_t word));
+
 /* A number that is the same for the same innermost functions, as far as frame pointers tell. */
 uint32_t sy_stack_site(void);
 

@@ -18,6 +18,7 @@
 #include "debug/interval.h"
 #include "debug/options.h"
 #include "debug/profile.h"
+#include "debug/stack.h"
 #include "heap/classes.h"
 #include "magazine/countdown.h"
 #include "os/facts.h"
@@ -34,10 +35,13 @@ static const uint64_t APART_NS = 5000000;
 
 static _Atomic(sy_cache *) sampled; /* made at the first sample, never destroyed */
 
+static bool is_object(uintptr_t word) { return sy_owner_at(word) || sy_guard_owns(word); }
+
 /* Two threads may make it at once: one cache is destroyed, unused. NULL: no memory. */
 static sy_cache *make_sampled_cache(void) {
     size_t page = sy_os_page_size();
     sy_cache *seen = NULL;
+    sy_stack_leave_out(is_object);
     sy_cache *fresh = sy_cache_create(
         &(sy_cache_config){.name = "malloc", .size = page, .align = page, .flags = SY_GUARD});
     if (!fresh || atomic_compare_exchange_strong(&sampled, &seen, fresh)) return fresh;

@@ -90,6 +90,8 @@ void sy_stack_make_places(uint32_t count) { (void)count; }
 
 bool sy_stack_has_places(void) { return false; }
 
+void sy_stack_leave_out(bool (*is_object)(uintptr_t word)) { (void)is_object; }
+
 uint32_t sy_stack_copy(uint32_t place) {
     (void)place;
     return 0;
