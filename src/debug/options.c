@@ -602,11 +602,13 @@ static bool is_initial(unsigned which, uint64_t value) {
     return read_value(it, word_of(it->says.initial), &initial) && value == initial;
 }
 
-/* Whether the option can have this value although a service is missing. A text is not looked at. */
-static bool works_without(unsigned which, uint64_t value) {
+/* Whether the option can have this value, which was read from `word`, although a service is
+ * missing. */
+static bool works_without(unsigned which, sy_word word, uint64_t value) {
     bool copies_alone = which == LEAKS && sy_os_has(SY_OS_REPORTS);
     if (copies_alone && !(value & SY_LEAKS_LOST)) return true;
-    return table[which].text == NO_TEXT && is_initial(which, value);
+    if (table[which].text != NO_TEXT) return sy_word_is(word, table[which].says.initial);
+    return is_initial(which, value);
 }
 
 /* Turns what the option `debug` stands for on or off. */
@@ -626,9 +628,9 @@ static problem set_part(settings *all, part said_part, uint64_t *said) {
     const char *bare = table[which].says.bare;
     if (said_part.bare && !bare) return VALUE_NEEDED;
     uint64_t before = all->value[which];
-    if (!set_value(all, which, said_part.bare ? word_of(bare) : said_part.value))
-        return NO_SUCH_VALUE;
-    if (missing_service(which) && !works_without(which, all->value[which])) {
+    sy_word word = said_part.bare ? word_of(bare) : said_part.value;
+    if (!set_value(all, which, word)) return NO_SUCH_VALUE;
+    if (missing_service(which) && !works_without(which, word, all->value[which])) {
         all->value[which] = before;
         return NOT_HERE;
     }

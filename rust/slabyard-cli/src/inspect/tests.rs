@@ -330,7 +330,9 @@ fn agrees_with_the_struct(stage: &Stage, account: &Account) {
     assert_eq!(own["quarantine"], account.of(What::Quarantine));
     assert!(own["quarantine"] >= 2 * 200 * 40, "{own:?}");
     assert_eq!(own["free_units"], account.of(What::FreeUnits));
-    assert_eq!(own["headers"], account.of(What::Headers));
+    // The tool counts pages, and the map's first use of a page may be a read.
+    let headers = own["headers"].abs_diff(account.of(What::Headers));
+    assert!(headers <= 2 * 4096, "{headers}");
     // The library counts objects of mixed units that wait to be put back as live.
     let at_hand = account.of(What::Live) + account.of(What::ThreadMagazines);
     assert_eq!(own["live"] + own["thread_magazines"], at_hand);
