@@ -21,7 +21,6 @@
 #include "cache/cache.h"
 #include "os/fake.h"
 #include "support/child.h"
-#include "support/services.h"
 
 enum { COUNT = 20000, LIVE_SHARE = 20, SIZE = 100 };
 
@@ -426,8 +425,8 @@ static void objects_move_without_barriers_of_the_system(void **state) {
 
 /* Once there was one, readers rely on it: without it nothing moves. */
 static void nothing_moves_if_the_barrier_fails_later(void **state) {
-    needs(SY_OS_BARRIERS);
     (void)state;
+    if (sy_os_barrier_threads() != 0) skip(); /* never, with a detector of races */
     sy_cache *cache = make_sparse((sy_cache_config){.size = SIZE});
     sy_fake_fail_from(SY_FAKE_BARRIER_THREADS, 1);
     bool asked =
