@@ -10,6 +10,7 @@
 #include "cache/cache.h"
 #include "cache/directory.h"
 #include "cache/mixed.h"
+#include "chunk/headers.h"
 #include "chunk/side.h"
 #include "debug/guard.h"
 #include "debug/stack.h"
@@ -60,7 +61,7 @@ static void add_chunks(sy_account *to) {
     to->holes_bytes = less(mixed.holes, mixed.discarded);
     to->free_units_bytes = (chunks.units_free - chunks.units_clean) * SY_UNIT_BYTES;
     to->kept_spans_bytes = chunks.large_kept;
-    to->headers_bytes = chunks.chunks * sizeof(sy_chunk);
+    to->headers_bytes = sy_header_bytes();
     to->address_space_bytes +=
         mixed.discarded + (chunks.units_clean + chunks.chunks) * SY_UNIT_BYTES;
 }

@@ -81,6 +81,17 @@ void sy_header_give(sy_chunk *header) {
     sy_lock_release(&lock);
 }
 
+size_t sy_header_bytes(void) {
+    size_t bytes = 0;
+    sy_lock_acquire(&lock);
+    for (const area *each = last_area; each; each = each->previous) {
+        size_t used = PLACES - 1 - sy_count_bits(each->unused);
+        bytes += used * HEADER_BYTES + sy_os_page_size();
+    }
+    sy_lock_release(&lock);
+    return bytes;
+}
+
 sy_slab *sy_descriptor_take(void) {
     sy_lock_acquire(&lock);
     sy_slab *descriptor = unused_descriptors;

@@ -30,6 +30,9 @@ void sy_header_give(struct sy_chunk *header);
 struct sy_slab *sy_descriptor_take(void);
 void sy_descriptor_give(struct sy_slab *descriptor);
 
+/* The bytes of headers that are in use, and the pages at the beginnings of areas. */
+size_t sy_header_bytes(void);
+
 /* Calls `visit` for each area of headers, with the lock held. */
 void sy_header_each_area(void (*visit)(const void *start, size_t bytes, void *arg), void *arg);
 
