@@ -535,10 +535,11 @@ __attribute__((noinline)) uint32_t sy_stack_from(uintptr_t code) {
  */
 enum {
     COPY_SPAN = 512, /* words of the stack that are looked at, */
-    COPY_WORDS = 96, /* and that are kept */
-    BEHIND = 512,    /* zeros behind them, when they are unwound */
-    SITE_DEPTH = 8,  /* frames that make a site */
-    OWN_DEPTH = 32,  /* the library's own frames, at most */
+    COPY_WORDS = 72, /* and that are kept */
+    WORD_BYTES = sizeof(uintptr_t) < 6 ? sizeof(uintptr_t) : 6, /* the others are 0 */
+    BEHIND = 512,   /* zeros behind them, when they are unwound */
+    SITE_DEPTH = 8, /* frames that make a site */
+    OWN_DEPTH = 32, /* the library's own frames, at most */
 };
 
 /* The number of the stack in place p is COPIED + p. */
@@ -552,7 +553,7 @@ typedef struct stack_copy {
     uintptr_t start, end;        /* the stack pointer behind it, and the end of the stack */
     uintptr_t frame;             /* the frame pointer there */
     uint64_t of[COPY_SPAN / 64]; /* a bit for each word from `start` on: it is kept */
-    uintptr_t words[COPY_WORDS];
+    unsigned char words[COPY_WORDS * WORD_BYTES];
 } stack_copy;
 
 /* A place for a copy. One thread at a time writes it. The version is odd meanwhile (and in the
@@ -617,9 +618,10 @@ __attribute__((no_sanitize("address"), no_sanitize("thread"))) static void copy_
     if (count > COPY_SPAN) count = COPY_SPAN;
     memset(copy->of, 0, sizeof copy->of);
     for (size_t i = 0; i < count && kept < COPY_WORDS; i++) {
-        if (!is_wanted(copy, object, from[i])) continue;
+        const uintptr_t word = from[i];
+        if (!is_wanted(copy, object, word)) continue;
         copy->of[i / 64] |= UINT64_C(1) << i % 64;
-        copy->words[kept++] = from[i];
+        memcpy(&copy->words[WORD_BYTES * kept++], &word, WORD_BYTES);
     }
 }
 
@@ -707,8 +709,12 @@ __attribute__((no_sanitize("address"), no_sanitize("thread"))) static bool read_
 
 static void rebuild(rebuilt *stack) {
     const stack_copy *from = &stack->from;
-    for (size_t i = 0, kept = 0; i < COPY_SPAN && kept < COPY_WORDS; i++)
-        if (from->of[i / 64] >> i % 64 & 1) stack->words[i] = moved(stack, from->words[kept++]);
+    for (size_t i = 0, kept = 0; i < COPY_SPAN && kept < COPY_WORDS; i++) {
+        uintptr_t word = 0;
+        if (!(from->of[i / 64] >> i % 64 & 1)) continue;
+        memcpy(&word, &from->words[WORD_BYTES * kept++], WORD_BYTES); /* little-endian */
+        stack->words[i] = moved(stack, word);
+    }
 }
 
 static bool add_rebuilt(void *arg, uintptr_t code, uintptr_t stack) {
