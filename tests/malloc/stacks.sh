@@ -48,6 +48,14 @@ CALLED static void within_array(size_t bytes, void (*body)()) {
     sink = array[bytes / 2];
 }
 
+/* More addresses of objects on the stack than words are copied. */
+CALLED static void among_objects(void (*body)()) {
+    void *volatile objects[150];
+    for (void *volatile &object : objects) object = std::malloc(100);
+    body();
+    for (void *volatile &object : objects) std::free(object);
+}
+
 CALLED static void recurse(int depth, void (*body)()) {
     volatile int here = depth;
     if (depth == 0) body(); else recurse(depth - 1, body);
@@ -72,6 +80,7 @@ CALLED static void make_one() {
     else if (!std::strcmp(kind, "new")) make_new();
     else if (!std::strcmp(kind, "grown")) grow();
     else if (!std::strcmp(kind, "array")) within_array(700, make);
+    else if (!std::strcmp(kind, "objects")) among_objects(make);
     else if (!std::strcmp(kind, "deep")) recurse(6, make);
     else if (!std::strcmp(kind, "sorted")) sort(make);
     else if (!std::strcmp(kind, "function")) call(std::function<void()>(make));
@@ -81,6 +90,7 @@ CALLED static void make_one() {
 
 CALLED static void drop_one() {
     if (!std::strcmp(kind, "array")) within_array(300, drop);
+    else if (!std::strcmp(kind, "objects")) among_objects(drop);
     else if (!std::strcmp(kind, "deep")) recurse(3, drop);
     else if (!std::strcmp(kind, "sorted")) sort(drop);
     else drop();
@@ -128,7 +138,7 @@ stacks() { # stacks OPTIONS KIND
     sed -n '/^  allocated/,/^  next/p' "$work/err" | grep -E '^ +#[0-9]+ '
 }
 
-for kind in plain zeroed new grown array deep sorted function thread; do
+for kind in plain zeroed new grown array objects deep sorted function thread; do
     stacks sample=1/50,stack-depth=40,unwind=tables "$kind" >"$work/tables"
     stacks sample=1/50,stack-depth=40 "$kind" >"$work/copies"
     cmp -s "$work/tables" "$work/copies" ||

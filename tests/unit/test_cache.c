@@ -865,6 +865,38 @@ static void a_threads_reserve_survives_failures(void **state) {
     }
 }
 
+/* ---- free units that lie apart ---- */
+
+static size_t dirty_units(void) {
+    sy_chunk_stats stats = sy_chunk_count();
+    return stats.units_free - stats.units_clean;
+}
+
+/* Free units that hold memory lie apart: a slab of several cannot use them, and gets clean ones. */
+static void apart(void *unused) {
+    (void)unused;
+    enum { SINGLE = 16 };
+    sy_slab *single[SINGLE];
+    sy_cache *large = make((sy_cache_config){.size = 12 << 10});
+    size_t units = large->layout.slab_bytes / SY_UNIT_BYTES;
+    must(units > 1 && units < SINGLE / 2);
+    sy_chunk_trim(&sy_memory_main);
+    for (int i = 0; i < SINGLE; i++)
+        single[i] = sy_run_take(&sy_memory_main, SY_UNIT_BYTES, SY_UNIT_BYTES, 0, &(bool){false});
+    sy_chunk_trim(&sy_memory_main);
+    for (int i = 0; i < SINGLE; i += 2) sy_run_give(single[i]);
+    must(dirty_units() == SINGLE / 2);
+    sy_cache_free(large, get(large));
+    must(dirty_units() == SINGLE / 2 - units);
+    sound(large);
+}
+
+static void a_slab_of_several_units_makes_no_process_larger(void **state) {
+    needs(SY_OS_DISCARDS);
+    (void)state;
+    assert_int_equal(in_child(apart, NULL), 0);
+}
+
 /* ---- bitmaps that cannot be had ---- */
 
 /* Side memory is used up, but chunks have room: there is memory for a slab, not for its bitmap. */
@@ -1168,6 +1200,7 @@ int main(void) {
         TEST(a_thread_reserves_what_its_magazines_hold),
         TEST(a_threads_reserve_does_not_age),
         TEST(a_threads_reserve_survives_failures),
+        TEST(a_slab_of_several_units_makes_no_process_larger),
         TEST(a_slab_without_bitmap_is_given_back),
         TEST(try_free_frees_live_objects),
         TEST(try_free_refuses_everything_else),
