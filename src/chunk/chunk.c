@@ -653,6 +653,23 @@ static sy_chunk *find_dirty_pieces(const sy_memory *memory, unsigned piece, unsi
     return NULL;
 }
 
+void sy_chunk_exchange(sy_memory *memory, size_t bytes) {
+    int error = errno;
+    bool can = memory->systems && sy_memory_discards(memory);
+    for (size_t done = 0, some; can && done < bytes; done += some) {
+        unsigned units = (unsigned)sy_divide_up(bytes - done, SY_UNIT_BYTES), unit;
+        sy_lock_acquire(&memory->lock);
+        sy_chunk *chunk = find_dirty_pieces(memory, 1, &units, &unit);
+        if (!chunk) {
+            sy_lock_release(&memory->lock);
+            break;
+        }
+        some = trim_units(chunk, units_mask(unit, units));
+        can = some > 0;
+    }
+    errno = error;
+}
+
 /* A chunk without runs whose units, but for some at its end, mostly hold memory; *units: without
  * those at the end. NULL: there is none among the first. The caller holds the lock. */
 static sy_chunk *find_unused(const sy_memory *memory, unsigned *units) {
@@ -881,17 +898,6 @@ void sy_chunk_release_all(sy_memory *memory) {
         sy_header_give(chunk);
         sy_memory_give(memory, start, SY_CHUNK_BYTES);
     }
-}
-
-void sy_chunk_exchange(sy_memory *memory, size_t bytes) {
-    int error = errno;
-    uint64_t trim = memory->systems ? begin_trim(memory, 0) : 0;
-    for (size_t done = 0, left; trim && done < bytes;) {
-        left = sy_divide_up(bytes - done, SY_UNIT_BYTES);
-        unsigned most = left < STEP_UNITS ? (unsigned)left : STEP_UNITS;
-        if (!trim_chunk_step(memory, trim, false, most, &done)) break;
-    }
-    errno = error;
 }
 
 /* ---- in the child of a fork ---- */
