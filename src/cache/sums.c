@@ -13,6 +13,7 @@
 #include "chunk/headers.h"
 #include "chunk/side.h"
 #include "debug/guard.h"
+#include "debug/profile.h"
 #include "debug/stack.h"
 #include "magazine/client.h"
 #include "os/os.h"
@@ -79,7 +80,8 @@ static void add_own(sy_account *to) {
     to->records_bytes = sy_side_bytes();
     to->magazines_bytes = sy_magazine_bytes();
     to->handles_bytes = sy_ordinals_limit() * sizeof(uint64_t);
-    to->traces_bytes = sy_stack_bytes();
+    to->traces_bytes = sy_stack_bytes() + sy_profile_bytes() +
+                       2 * (guarded.held + guarded.freed) * sy_stack_place_bytes();
     sy_vmem_each_arena(add_arena, &to->arenas_bytes);
 }
 

@@ -409,15 +409,15 @@ static void note_owner(sy_guarded *run, sy_watch *watch) {
 }
 
 /* Makes an object in a run that this thread has taken. If its pages cannot be made accessible, it
- * returns NULL and leaves the run as it was. */
+ * returns NULL and leaves the run as it was. `allocated`: NULL: the stack is copied. */
 static void *begin_object(sy_guarded *run, sy_watch *watch, uintptr_t object, size_t size,
-                          sy_stamp allocated) {
+                          const sy_stamp *allocated) {
     uintptr_t start = sy_round_down(object, page_bytes());
     if (sy_os_guard((void *)start, sy_round_up(object + size, page_bytes()) - start, false) != 0)
         return NULL;
     run->object = object;
     atomic_store_explicit(&run->record.size, size, memory_order_relaxed);
-    run->record.allocated = allocated;
+    run->record.allocated = allocated ? *allocated : stamp_copy(run, false);
     run->record.freed = (sy_stamp){0};
     note_owner(run, watch);
     fill_beside(watch, run);
@@ -433,8 +433,8 @@ static void *make_object(sy_watch *watch, size_t size, size_t align, sy_guard_ne
     need.site = (copies ? sy_stack_site() : allocated.stack) % SITES;
     sy_guarded *run = take_run(&need, &left);
     if (!run) return NULL;
-    if (copies) allocated = stamp_copy(run, false);
-    void *object = begin_object(run, watch, place(run, size, align, left), size, allocated);
+    uintptr_t at = place(run, size, align, left);
+    void *object = begin_object(run, watch, at, size, copies ? NULL : &allocated);
     if (!object) put_run(run);
     return object;
 }

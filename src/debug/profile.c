@@ -100,6 +100,13 @@ static table *make_table(void) {
     return known;
 }
 
+size_t sy_profile_bytes(void) {
+    sy_lock_acquire(&lock);
+    size_t bytes = known_table() ? FIXED_BYTES + ready * sizeof(record) : 0;
+    sy_lock_release(&lock);
+    return bytes;
+}
+
 static table *need_table(void) {
     table *in = known_table();
     return in ? in : make_table();
@@ -355,6 +362,7 @@ const sy_part sy_profile_part = {
 
 static const sy_shape_row profile_shape_rows[] = {
     {"sy_profile_parts", PARTS, 0},
+    SY_SHAPE_TYPE(sy_profile_table, table),
     SY_SHAPE_FIELD(sy_profile_table, table, sites),
     SY_SHAPE_FIELD(sy_profile_table, table, records),
     SY_SHAPE_TYPE(sy_profile_record, record),

@@ -38,6 +38,9 @@ int sy_profile_begin(uint64_t mean);
 /* Ends the profile. Frees of its objects are still noted. */
 void sy_profile_end(void);
 
+/* The bytes that its table has committed. */
+size_t sy_profile_bytes(void);
+
 /* Notes a new object of `size` bytes that was sampled by this chance. errno is kept. */
 void sy_profile_note(const void *object, size_t size, double chance);
 

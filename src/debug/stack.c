@@ -306,19 +306,11 @@ static void leave_unwinder(uint32_t entered) {
     if (atomic_load(&forks)) sy_os_wake(&inside, 1 << 20);
 }
 
-/* Calls each(arg, code, stack) for each frame, or for none: while a process forks. */
-static void unwind(sy_os_each_frame *each, void *arg) {
+/* Runs the body, or not: while a process forks. */
+static void in_unwinder(void (*body)(void *arg), void *arg) {
     uint32_t entered = atomic_fetch_add(&inside, 1);
     own_inside = true;
-    if (!atomic_load(&forks)) sy_os_unwind(each, arg);
-    leave_unwinder(entered);
-}
-
-/* As unwind, for frames that were put together elsewhere. */
-static void unwind_rebuilt(const sy_os_rebuilt *frames, sy_os_each_frame *each, void *arg) {
-    uint32_t entered = atomic_fetch_add(&inside, 1);
-    own_inside = true;
-    if (!atomic_load(&forks)) sy_os_unwind_rebuilt(frames, each, arg);
+    if (!atomic_load(&forks)) body(arg);
     leave_unwinder(entered);
 }
 
@@ -345,10 +337,13 @@ static void admit_unwinders(void) {
     atomic_fetch_sub(&forks, 1);
 }
 
+static void forget_rebuilt(void);
+
 static void forget_unwinders(void) {
     if (parent_had_threads) sy_os_lose_tables();
     atomic_store(&forks, own_forks);
     atomic_store(&inside, (atomic_load(&inside) / PROCESS + 1) * PROCESS);
+    forget_rebuilt();
 }
 
 const sy_part sy_stack_part = {
@@ -447,11 +442,13 @@ static uint32_t take_by_frames(uintptr_t frame, unsigned max) {
     return keep_trace(&walked);
 }
 
+static void unwind_here(void *taken) { sy_os_unwind(add_frame, taken); }
+
 static uint32_t take_by_tables(uintptr_t frame, unsigned max, uintptr_t from) {
     trace taken;
     begin_trace(&taken, max, frame);
     taken.from = from;
-    unwind(add_frame, &taken);
+    in_unwinder(unwind_here, &taken);
     return keep_trace(&taken);
 }
 
@@ -461,7 +458,7 @@ static uint32_t confirm(const trace *walked, uintptr_t frame) {
     trace taken;
     if (!sy_os_has_tables()) return keep_trace(walked);
     begin_trace(&taken, walked->max + ROOT_FRAMES + 1, frame);
-    unwind(add_frame, &taken);
+    in_unwinder(unwind_here, &taken);
     if (!agree(walked, &taken)) {
         if (taken.depth > walked->max) taken.depth = walked->max;
         return keep_trace(&taken);
@@ -535,11 +532,11 @@ __attribute__((noinline)) uint32_t sy_stack_from(uintptr_t code) {
  */
 enum {
     COPY_SPAN = 512, /* words of the stack that are looked at, */
-    COPY_WORDS = 72, /* and that are kept */
+    COPY_WORDS = 64, /* and that are kept */
     WORD_BYTES = sizeof(uintptr_t) < 6 ? sizeof(uintptr_t) : 6, /* the others are 0 */
-    BEHIND = 512,   /* zeros behind them, when they are unwound */
-    SITE_DEPTH = 8, /* frames that make a site */
-    OWN_DEPTH = 32, /* the library's own frames, at most */
+    STACK_MOST = 1 << 20, /* bytes of a stack that is copied: a larger one is taken at once */
+    SITE_DEPTH = 8,       /* frames that make a site */
+    OWN_DEPTH = 32,       /* the library's own frames, at most */
 };
 
 /* The number of the stack in place p is COPIED + p. */
@@ -563,8 +560,23 @@ typedef struct place_of_copy {
     stack_copy copy;
 } place_of_copy;
 
+/* A stack that is put together. Beyond the words that were looked at it has as many zeros as the
+ * thread's stack may have had bytes: a frame may be long, and unwinding goes on behind it. */
+typedef struct rebuilt {
+    stack_copy from;
+    trace taken;
+    unsigned char room[256 << 10]; /* for the functions that unwind it, and handlers of signals */
+    _Alignas(16) uintptr_t words[COPY_SPAN];
+    unsigned char behind[STACK_MOST];
+} rebuilt;
+
+/* The rebuilt stack lies behind the places, so that a report takes no memory: it may be written in
+ * a sandbox. */
 typedef struct place_table {
+    rebuilt *stack;
+    _Atomic bool is_rebuilding; /* a thread has it */
     uint32_t count;
+    size_t bytes; /* of the table, with the rebuilt stack */
     place_of_copy of[];
 } place_table;
 
@@ -576,15 +588,22 @@ bool sy_stack_has_places(void) {
     return atomic_load_explicit(&places, memory_order_relaxed) != NULL;
 }
 
-/* If several threads make a table at once, all but one release theirs. */
+size_t sy_stack_place_bytes(void) { return sy_stack_has_places() ? sizeof(place_of_copy) : 0; }
+
+/* If several threads make a table at once, all but one release theirs. The table of stacks is made
+ * too, for the same reason. */
 void sy_stack_make_places(uint32_t count) {
     size_t page = sy_os_page_size();
-    size_t bytes = sy_round_up(sizeof(place_table) + count * sizeof(place_of_copy), page);
-    bool library = sy_os_is_library_code((uintptr_t)sy_stack_make_places) || sy_stack_copies_here;
-    if (!sy_os_unwinds_rebuilt() || !library || sy_stack_has_places()) return;
+    size_t before = sy_round_up(sizeof(place_table) + count * sizeof(place_of_copy), page);
+    size_t bytes = before + sy_round_up(sizeof(rebuilt), page);
+    bool own = sy_os_is_own_code((uintptr_t)sy_stack_make_places) || sy_stack_copies_here;
+    if (!own || !sy_os_unwinds_rebuilt() || sy_stack_has_places()) return;
+    if (!known_table() && !make_table()) return;
     place_table *made = sy_pages_take(bytes, page, "slabyard copies of stacks"), *known = NULL;
     if (!made) return;
+    made->stack = (rebuilt *)(void *)((char *)made + before);
     made->count = count;
+    made->bytes = bytes;
     if (!atomic_compare_exchange_strong_explicit(&places, &known, made, memory_order_acq_rel,
                                                  memory_order_relaxed))
         sy_pages_give(made, bytes);
@@ -633,7 +652,7 @@ static uintptr_t outermost_own(uintptr_t frame) {
     uintptr_t last = sy_stack_copies_here ? frame : 0;
     for (int depth = 0; depth < OWN_DEPTH; depth++) {
         const uintptr_t *words = (const uintptr_t *)frame;
-        if (!sy_os_is_library_code(words[1])) break;
+        if (!sy_os_is_own_code(words[1])) break;
         last = frame;
         if (words[0] <= frame || words[0] > high || words[0] % sizeof frame) break;
         frame = words[0];
@@ -657,7 +676,7 @@ __attribute__((noinline)) uint32_t sy_stack_copy(uint32_t place) {
     int saved = errno;
     frame = to && sy_stack_is_own(frame) ? outermost_own(frame) : 0;
     errno = saved;
-    if (!frame) return 0;
+    if (!frame || own_stack.high - frame > STACK_MOST) return 0;
     uint32_t version = atomic_load_explicit(&to->version, memory_order_relaxed) | 1;
     atomic_store_explicit(&to->version, version, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
@@ -678,22 +697,13 @@ __attribute__((noinline)) uint32_t sy_stack_site(void) {
     return hash_of(walked.frames, walked.depth);
 }
 
-/* A stack that is put together, in memory of its own. */
-typedef struct rebuilt {
-    stack_copy from;
-    unsigned char room[32 << 10]; /* for the functions that unwind it */
-    _Alignas(16) uintptr_t words[COPY_SPAN];
-    uintptr_t behind[BEHIND];
-    trace taken;
-} rebuilt;
-
-/* Where the word at an address of the copied stack is now; other addresses stay as they are. */
-static uintptr_t moved(const rebuilt *stack, uintptr_t address) {
+/* What a word of the copied stack is in the rebuilt one: an address in the stack moves with it, and a
+ * return address stays. Whatever else it was, it can be read there. */
+static uintptr_t moved(const rebuilt *stack, uintptr_t word) {
     const stack_copy *from = &stack->from;
-    size_t distance = address - from->start;
-    if (distance >= from->end - from->start) return address;
-    return (uintptr_t)(distance < sizeof stack->words ? stack->words : stack->behind) +
-           (distance < sizeof stack->words ? distance : 0);
+    if (word - from->start < from->end - from->start)
+        return (uintptr_t)stack->words + (word - from->start);
+    return sy_os_has_table(word) ? word : (uintptr_t)stack->behind;
 }
 
 /* Another thread may be writing the copy: then false. */
@@ -709,11 +719,11 @@ __attribute__((no_sanitize("address"), no_sanitize("thread"))) static bool read_
 
 static void rebuild(rebuilt *stack) {
     const stack_copy *from = &stack->from;
-    for (size_t i = 0, kept = 0; i < COPY_SPAN && kept < COPY_WORDS; i++) {
+    for (size_t i = 0, kept = 0; i < COPY_SPAN; i++) {
+        bool has = kept < COPY_WORDS && from->of[i / 64] >> i % 64 & 1;
         uintptr_t word = 0;
-        if (!(from->of[i / 64] >> i % 64 & 1)) continue;
-        memcpy(&word, &from->words[WORD_BYTES * kept++], WORD_BYTES); /* little-endian */
-        stack->words[i] = moved(stack, word);
+        if (has) memcpy(&word, &from->words[WORD_BYTES * kept++], WORD_BYTES); /* little-endian */
+        stack->words[i] = has ? moved(stack, word) : 0;
     }
 }
 
@@ -722,34 +732,53 @@ static bool add_rebuilt(void *arg, uintptr_t code, uintptr_t stack) {
     return stack < (uintptr_t)into->behind && add_frame(&into->taken, code, stack);
 }
 
-static uint32_t unwind_copy(const place_of_copy *place) {
-    size_t page = sy_os_page_size(), bytes = sy_round_up(sizeof(rebuilt), page);
-    rebuilt *stack = sy_pages_take(bytes, page, "slabyard rebuilt stack");
-    if (!stack) return 0;
-    if (read_copy(place, &stack->from)) {
-        rebuild(stack);
-        begin_trace(&stack->taken, wanted_depth(), 0);
-        stack->taken.from = stack->from.code;
-        const sy_os_rebuilt frames = {.code = stack->from.code,
-                                      .stack = (uintptr_t)stack->words,
-                                      .frame = moved(stack, stack->from.frame)};
-        unwind_rebuilt(&frames, add_rebuilt, stack);
+/* The copied stack, if tables describe its innermost frame: else that frame alone. */
+static void unwind_rebuilt(void *stack_) {
+    rebuilt *stack = stack_;
+    const uintptr_t code = stack->from.code;
+    begin_trace(&stack->taken, wanted_depth(), 0);
+    stack->taken.from = code;
+    if (!sy_os_has_table(code)) {
+        stack->taken.frames[stack->taken.depth++] = (const void *)code;
+        return;
     }
-    uint32_t number = keep_trace(&stack->taken);
-    sy_pages_give(stack, bytes);
-    return number;
+    rebuild(stack);
+    const sy_os_rebuilt frames = {
+        .code = code, .stack = (uintptr_t)stack->words, .frame = moved(stack, stack->from.frame)};
+    sy_os_unwind_rebuilt(&frames, add_rebuilt, stack);
+}
+
+/* Waits for another thread that has the rebuilt stack, for 0.1 s at most. */
+static bool take_rebuilt(place_table *in) {
+    static _Atomic uint32_t nothing;
+    for (int looks = 0; atomic_exchange_explicit(&in->is_rebuilding, true, memory_order_acquire);) {
+        if (++looks == 1000) return false;
+        sy_os_wait_for(&nothing, 0, 100000);
+    }
+    return true;
 }
 
 /* The number of the stack in a place, with its frames; 0: there is none. */
 static uint32_t find_copied(uint32_t place) {
+    place_table *in = atomic_load_explicit(&places, memory_order_acquire);
     const place_of_copy *from = place_at(place);
-    if (!from || busy) return 0;
+    uint32_t number = 0;
     int saved = errno;
+    if (!from || busy || !take_rebuilt(in)) return 0;
     busy = true;
-    uint32_t number = unwind_copy(from);
+    in->stack->taken.depth = 0;
+    if (read_copy(from, &in->stack->from)) in_unwinder(unwind_rebuilt, in->stack);
+    number = keep_trace(&in->stack->taken);
     busy = false;
+    atomic_store_explicit(&in->is_rebuilding, false, memory_order_release);
     errno = saved;
     return number;
+}
+
+/* In the child of a fork: another thread may have had it. */
+static void forget_rebuilt(void) {
+    place_table *in = atomic_load_explicit(&places, memory_order_relaxed);
+    if (in && !busy) atomic_store_explicit(&in->is_rebuilding, false, memory_order_relaxed);
 }
 
 size_t sy_stack_frames(uint32_t stack, const void *const **frames) {
@@ -758,11 +787,12 @@ size_t sy_stack_frames(uint32_t stack, const void *const **frames) {
 
 /* ---- for tools that read the process (base/shape.h) ---- */
 
-#define STACK_VARIABLES(row) row(sy_stack_table, stacks)
+#define STACK_VARIABLES(row) row(sy_stack_table, stacks) row(sy_stack_places, places)
 
 static const sy_shape_row stack_shape_rows[] = {
     {"sy_stack_table.bytes", (uint32_t)(SY_ADDRESS_SPACE(128, 32) << 20), 0},
     SY_SHAPE_FIELD(sy_stack_table, table, used),
+    SY_SHAPE_FIELD(sy_stack_places, place_table, bytes),
     SY_SHAPE_FIELD(sy_stack_entry, entry, number),
     SY_SHAPE_FIELD(sy_stack_entry, entry, depth),
     {"sy_stack_entry.frames", offsetof(entry, frames), 0},

@@ -29,7 +29,7 @@ uint32_t sy_stack_here(void);
 uint32_t sy_stack_whole(void);
 
 /* Whether a frame is on the thread's own stack, rather than on a signal stack or on that of a
- * coroutine, whose bounds are unknown. Reads a file at a thread's first call. */
+ * coroutine, whose bounds are unknown. */
 bool sy_stack_is_own(uintptr_t frame);
 
 /* As sy_stack_whole, from `code` outwards: the instruction that a signal interrupted whose handler
@@ -60,6 +60,7 @@ extern SY_HIDDEN bool sy_stack_copies_here;
  * from copies, or if the library is linked into the program, there are none. */
 void sy_stack_make_places(uint32_t count);
 bool sy_stack_has_places(void);
+size_t sy_stack_place_bytes(void); /* of one place; 0: there are none */
 
 /* Says which words of a stack are not copied, because they lead to objects: there are many, and
  * room for few words. */
@@ -69,7 +70,8 @@ void sy_stack_leave_out(bool (*is_object)(uintptr_t word));
 uint32_t sy_stack_site(void);
 
 /* Sets *frames to a stack's return addresses, the innermost first. Returns their number; 0 for the
- * number 0, for any value that is not the number of a stack, and for a copy that was replaced. */
+ * number 0, and for any value that is not the number of a stack. For a copy that was replaced these
+ * are the frames of the new one. */
 size_t sy_stack_frames(uint32_t stack, const void *const **frames);
 
 /* The bytes that the table has committed, and the number of stacks in it. */

@@ -362,10 +362,11 @@ static __attribute__((noinline)) void tell_no_file(const sy_text *name) {
 static void write_at_exit(void) {
     char path[SY_OPTION_TEXT_MAX + 1];
     sy_text name = {.length = 0};
-    int saved = errno;
+    int saved = errno, cancellation = sy_os_hold_cancellation();
     sy_options_profile_path(path);
     expand(path, &name);
     if (*path && sy_profile_period() && write_to(name.bytes, -1) != 0) tell_no_file(&name);
+    sy_os_drop_cancellation(cancellation);
     errno = saved;
 }
 

@@ -202,7 +202,14 @@ void sy_os_lose_tables(void) {}
 #endif
 #if !SY_OS_UNWINDS_REBUILT
 
-bool sy_os_is_library_code(uintptr_t code) {
+bool sy_os_unwinds_rebuilt(void) { return false; }
+
+bool sy_os_is_own_code(uintptr_t code) {
+    (void)code;
+    return false;
+}
+
+bool sy_os_has_table(uintptr_t code) {
     (void)code;
     return false;
 }

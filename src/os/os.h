@@ -447,8 +447,8 @@ typedef bool sy_os_each_frame(void *arg, uintptr_t code, uintptr_t stack);
 void sy_os_unwind(sy_os_each_frame *each, void *arg);
 
 /* The innermost frame of a stack that was put together in memory of its own: the address at which
- * its code goes on, and the registers there. Functions that look at it use the memory below
- * `stack`, some 16 KiB. The words above, in which frames and return addresses are read, end with
+ * its code goes on, and the registers there. Functions that look at it, and handlers of signals, use
+ * the memory below `stack`. The words above, in which frames and return addresses are read, end with
  * zeros. */
 typedef struct sy_os_rebuilt {
     uintptr_t code;
@@ -456,15 +456,19 @@ typedef struct sy_os_rebuilt {
     uintptr_t frame; /* the frame pointer */
 } sy_os_rebuilt;
 
-/* Whether sy_os_unwind_rebuilt works here. */
-static inline bool sy_os_unwinds_rebuilt(void) { return SY_OS_UNWINDS_REBUILT; }
+/* Whether sy_os_unwind_rebuilt works here. Reads no tables. */
+bool sy_os_unwinds_rebuilt(void);
 
-/* Whether the code is of a shared library that this function is in too. False if the function is in
- * the program's file. Where sy_os_unwind_rebuilt works. */
-bool sy_os_is_library_code(uintptr_t code);
+/* Whether the code is of the drop-in malloc's shared library, and that is this library. */
+bool sy_os_is_own_code(uintptr_t code);
+
+/* Whether unwinding tables describe the instruction that ends at `code`. May take locks, as
+ * sy_os_unwind. */
+bool sy_os_has_table(uintptr_t code);
 
 /* As sy_os_unwind, but for a stack that was put together. The first frames are again those of the
- * functions that look. */
+ * functions that look. Addresses of code in that stack have tables, and others lead to memory that
+ * can be read: the code may be unloaded since. */
 void sy_os_unwind_rebuilt(const sy_os_rebuilt *from, sy_os_each_frame *each, void *arg);
 
 /* Whether unwinding tables can be used. In a program that is linked statically, a constructor of

@@ -50,7 +50,7 @@ static sy_flag forbidden;             /* by a sandbox */
 static SY_TLS bool is_it;             /* this thread is the maintenance thread */
 static _Atomic uint8_t asked;         /* a trim; set by `slabyard trim`, from another process */
 static _Atomic uint8_t account_asked; /* set by the handler of the signal of `stats-on` */
-static _Atomic bool listens;          /* there is this handler */
+static _Atomic uint32_t listens;      /* there is this handler: how many there were; 0: none */
 static bool observed;                 /* used by the maintenance thread: the observer runs */
 static _Atomic bool hidden;           /* the maintenance thread that ran last was started hidden */
 static _Atomic unsigned number; /* of the thread that may be in the process still; 0: of none */
@@ -96,7 +96,9 @@ static void relieve(void) {
     if (saw & SY_OBSERVER_STALL || is_asked) sy_reclaim_at_once();
     if (is_asked) atomic_store_explicit(&asked, 0, memory_order_release);
     if (saw & SY_OBSERVER_LIMIT) sy_reclaim_near_limit();
-    if (atomic_exchange_explicit(&account_asked, 0, memory_order_acquire)) sy_tell->account();
+    bool may_write = !sy_os_is_hidden(); /* a thread that the C library knows */
+    if (may_write && atomic_exchange_explicit(&account_asked, 0, memory_order_acquire))
+        sy_tell->account();
 }
 
 /* ---- the signal ---- */
@@ -115,8 +117,8 @@ static void tell_of_signal(const char *why) {
 
 /* The program may set a handler of its own at any time. One line tells that. */
 static void watch_signal(void) {
-    if (!atomic_load_explicit(&listens, memory_order_relaxed) || sy_os_notes_signal()) return;
-    atomic_store_explicit(&listens, false, memory_order_relaxed);
+    uint32_t now = atomic_load(&listens);
+    if (!now || sy_os_notes_signal() || !atomic_compare_exchange_strong(&listens, &now, 0)) return;
     tell_of_signal("the program handles this signal itself");
 }
 
@@ -344,14 +346,15 @@ static void tell_no_thread(void) {
 
 /* Of the option `maintenance` only `no`, said by the user, forbids the thread that writes. */
 static void listen_to(unsigned which) {
+    static _Atomic uint32_t count;
     uint64_t maintenance;
-    atomic_store(&listens, false);
+    atomic_store(&listens, 0);
     if (sy_os_note_signal(which, &account_asked) != 0) {
         tell_of_signal("this signal has a handler already, or is ignored");
         return;
     }
     if (which == SY_OS_NO_SIGNAL) return;
-    atomic_store(&listens, true);
+    atomic_store(&listens, atomic_fetch_add(&count, 1) + 1);
     sy_options_auto_maintenance();
     (void)sy_options_take(SY_LATE_MAINTENANCE, &maintenance);
     bool may = maintenance != SY_MAINTENANCE_NO && !atomic_load(&forbidden);

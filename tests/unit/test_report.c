@@ -102,6 +102,8 @@ const sy_shape_part sy_stack_shape = {.rows = NULL};
 
 size_t sy_stack_bytes(void) { return 0; }
 
+size_t sy_stack_place_bytes(void) { return 0; }
+
 size_t sy_stack_count(void) { return 0; }
 
 size_t sy_stack_frames(uint32_t number, const void *const **frames) {

@@ -100,28 +100,39 @@ typedef struct visit {
     stack_t signals; /* the thread's stack for signal handlers */
 } visit;
 
-/* The kernel takes a thread that is here for one that has left its stack for signal handlers. The
- * next handler would begin at its top again, on the frames that wait there. So it gets no such
- * stack meanwhile. */
-static void run_visit(void *arg) {
-    const visit *now = arg;
+/* Runs the body on a stack that the thread's handlers of signals do not know. The kernel takes a
+ * thread that is here for one that has left its stack for signal handlers. The next handler would
+ * begin at its top again, on the frames that wait there. So it gets no such stack meanwhile. */
+static void run_elsewhere(const visit *now) {
     const stack_t none = {.ss_flags = SS_DISABLE};
-    bool waits = now->signals.ss_flags & SS_ONSTACK && is_own((uintptr_t)&none);
+    bool waits = now->signals.ss_flags & SS_ONSTACK;
     if (waits) sigaltstack(&none, NULL);
     now->body(now->arg);
     if (waits) sigaltstack(&now->signals, NULL);
+}
+
+/* The calling thread's visit to another stack. */
+static visit visit_of(body_function *body, void *arg) {
+    visit now = {.body = body, .arg = arg};
+    if (!sy_is_in_sandbox()) sigaltstack(NULL, &now.signals);
+    return now;
+}
+
+static void run_visit(void *arg) {
+    visit now = *(const visit *)arg;
+    if (!is_own((uintptr_t)&now)) now.signals.ss_flags = 0; /* there is no other stack */
+    run_elsewhere(&now);
 }
 
 void sy_os_on_own_stack(void (*body)(void *arg), void *arg) {
     enum { REGISTER_STACK = 0x1501 }; /* a request to Valgrind */
     const uintptr_t low = (uintptr_t)own_stack, high = low + OWN_BYTES;
     const uintptr_t request[6] = {REGISTER_STACK, low, high - 1};
-    visit now = {.body = body, .arg = arg};
-    if (is_own((uintptr_t)&now)) {
+    if (is_own((uintptr_t)request)) {
         body(arg);
         return;
     }
-    if (!sy_is_in_sandbox()) sigaltstack(NULL, &now.signals);
+    visit now = visit_of(body, arg);
     sy_valgrind_ask(request, 0);
     left = (uintptr_t)__builtin_frame_address(0);
     sy_linux_call_on(&now, run_visit, own_stack + OWN_BYTES);
@@ -170,9 +181,9 @@ __asm__(".pushsection .text\n"
 /* Of the linker: the first byte of the file in memory, and the end of its code. */
 extern SY_HIDDEN const char __ehdr_start[], etext[];
 
-bool sy_os_is_library_code(uintptr_t code) {
-    const uintptr_t start = (uintptr_t)__ehdr_start, bytes = (uintptr_t)etext - start;
-    return code - start < bytes && getauxval(AT_PHDR) - start >= bytes;
+bool sy_os_is_own_code(uintptr_t code) {
+    const uintptr_t start = (uintptr_t)__ehdr_start;
+    return sy_os_may_hide_threads() && code - start < (uintptr_t)etext - start;
 }
 
 typedef struct look {
@@ -185,10 +196,13 @@ static void run_look(void *arg) {
     sy_os_unwind(now->each, now->arg);
 }
 
+static void run_rebuilt(void *arg) { run_elsewhere(arg); }
+
 void sy_os_unwind_rebuilt(const sy_os_rebuilt *from, sy_os_each_frame *each, void *arg) {
-    look now = {each, arg};
+    look what = {each, arg};
+    visit now = visit_of(run_look, &what);
     ((uintptr_t *)from->stack)[-1] = from->code;
-    sy_linux_call_in(&now, run_look, from->stack, from->frame);
+    sy_linux_call_in(&now, run_rebuilt, from->stack, from->frame);
 }
 
 #    endif

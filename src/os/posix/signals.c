@@ -14,7 +14,7 @@
 
 static const int numbers[] = {0, SIGUSR1, SIGUSR2, SIGHUP, SIGURG};
 
-static int noted; /* number of the signal; 0: none */
+static _Atomic int noted; /* number of the signal; 0: none */
 static _Atomic(_Atomic uint8_t *) note;
 
 static void on_signal(int number) {
@@ -30,7 +30,8 @@ static bool is_ours(const struct sigaction *now) {
 bool sy_os_notes_signal(void) {
     struct sigaction now;
     int saved = errno;
-    bool ours = noted && sigaction(noted, NULL, &now) == 0 && is_ours(&now);
+    int number = noted;
+    bool ours = number && sigaction(number, NULL, &now) == 0 && is_ours(&now);
     errno = saved;
     return ours;
 }
@@ -41,9 +42,10 @@ static void forget_signal(void) {
     noted = 0;
 }
 
-/* System calls that wait go on after the handler, if the system can let them. */
+/* System calls that wait go on after the handler, if the system can let them. A thread with a stack
+ * for signals may be on a small one of a coroutine. */
 int sy_os_note_signal(unsigned which, _Atomic uint8_t *byte) {
-    struct sigaction now, ours = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    struct sigaction now, ours = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_ONSTACK};
     int saved = errno, number = numbers[which];
     forget_signal();
     if (number && sigaction(number, NULL, &now) == 0 && now.sa_handler != SIG_DFL)

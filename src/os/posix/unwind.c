@@ -42,4 +42,16 @@ void sy_os_unwind(sy_os_each_frame *each, void *arg) {
     if (unwinder_is_ready()) _Unwind_Backtrace(visit_frame, &to);
 }
 
+#    if SY_OS_UNWINDS_REBUILT
+
+bool sy_os_unwinds_rebuilt(void) { return _Unwind_Find_FDE != NULL; }
+
+bool sy_os_has_table(uintptr_t code) {
+    void *bases[3];
+    return unwinder_is_ready() && _Unwind_Find_FDE &&
+           _Unwind_Find_FDE((void *)(code - 1), bases) != NULL;
+}
+
+#    endif
+
 #endif

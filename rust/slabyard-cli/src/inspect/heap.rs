@@ -1014,6 +1014,15 @@ impl Reader<'_> {
         let stacks = self.variable("sy_stack_table")?;
         let bytes = self.names.constant("sy_stack_table.bytes")?;
         self.add_own(stacks, bytes, Own::Stacks);
+        let places = self.variable("sy_stack_places")?;
+        if places != 0 {
+            let at = self.field("sy_stack_places.bytes")?.offset;
+            let bytes = self.image.word(places.wrapping_add(at.into()))?;
+            self.add_own(places, bytes, Own::Stacks);
+        }
+        let profile = self.variable("sy_profile_table")?;
+        let bytes = self.names.size("sy_profile_table")?;
+        self.add_own(profile, bytes, Own::Stacks);
         let slots = self.variable("sy_guard_slots")?;
         let count = self
             .image
