@@ -697,8 +697,8 @@ __attribute__((noinline)) uint32_t sy_stack_site(void) {
     return hash_of(walked.frames, walked.depth);
 }
 
-/* What a word of the copied stack is in the rebuilt one: an address in the stack moves with it, and a
- * return address stays. Whatever else it was, it can be read there. */
+/* What a word of the copied stack is in the rebuilt one: an address in the stack moves with it, and
+ * a return address stays. Whatever else it was, it can be read there. */
 static uintptr_t moved(const rebuilt *stack, uintptr_t word) {
     const stack_copy *from = &stack->from;
     if (word - from->start < from->end - from->start)

@@ -447,9 +447,9 @@ typedef bool sy_os_each_frame(void *arg, uintptr_t code, uintptr_t stack);
 void sy_os_unwind(sy_os_each_frame *each, void *arg);
 
 /* The innermost frame of a stack that was put together in memory of its own: the address at which
- * its code goes on, and the registers there. Functions that look at it, and handlers of signals, use
- * the memory below `stack`. The words above, in which frames and return addresses are read, end with
- * zeros. */
+ * its code goes on, and the registers there. Functions that look at it, and handlers of signals,
+ * use the memory below `stack`. The words above, in which frames and return addresses are read, end
+ * with zeros. */
 typedef struct sy_os_rebuilt {
     uintptr_t code;
     uintptr_t stack; /* the stack pointer, a multiple of 16 */

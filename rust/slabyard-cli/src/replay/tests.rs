@@ -200,7 +200,9 @@ fn threads_that_came_one_after_the_other_do_so_again_and_their_ends_count() {
         blocks.push((thread as u32, records.collect()));
     }
     blocks[1].1.push(free(190, FIRST));
-    blocks[THREADS as usize].1.push(malloc(100 * THREADS + 90, LAST, 8));
+    blocks[THREADS as usize]
+        .1
+        .push(malloc(100 * THREADS + 90, LAST, 8));
     let (plan, _folder) = planned(blocks);
     let counting = Allocator {
         thread_init: Some(thread_begins),
