@@ -21,6 +21,7 @@
 #include "cache/watched.h"
 #include "chunk/side.h"
 #include "debug/fault.h"
+#include "debug/profile.h"
 #include "debug/tell.h"
 #include "magazine/readers.h"
 #include "os/os.h"
@@ -179,6 +180,13 @@ static const sy_client_kind *client_kind(const sy_cache *cache) {
     return cache->flags & SY_ZERO ? &sy_client_seen : &sy_client_plain;
 }
 
+/* Objects that are checked, guarded or passed on, those with handles, which are not allocated by
+ * address, and those of epochs, which are freed together, are in no profile. */
+static bool is_profiled(const sy_cache *cache) {
+    bool by_address = cache->kind == &sy_kind_plain || cache->kind == &sy_kind_zeroed;
+    return by_address && !(cache->flags & SY_EPOCHS);
+}
+
 int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned number) {
     set_up_cache(cache, config, number);
     if (begin_watch(cache) != 0) return -1;
@@ -197,6 +205,7 @@ int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned numbe
         .flushes_many = cache->flags & SY_HANDLES,
         .number = number,
         .of_heap = cache->quota && cache->quota != &sy_quota_process,
+        .profiled = is_profiled(cache),
     };
     if (sy_client_open(&cache->client, &client) != 0) {
         int error = errno;
@@ -238,9 +247,15 @@ static void end_all(void *cache) { sy_cache_destroy_all(cache); }
 
 static void end_unused(void *cache) { sy_cache_destroy(cache); }
 
+static bool is_of_cache(const void *object, const void *cache) {
+    const sy_slab *slab = sy_slab_at((uintptr_t)object);
+    return slab && sy_slab_owner(slab) == cache;
+}
+
 void sy_cache_destroy_all(sy_cache *cache) {
     if (!cache || !sy_cache_suspend(cache, end_all, cache)) return;
     sy_tell->leaks(cache);
+    if (cache->client.config.profiled) sy_profile_forget_all(is_of_cache, cache);
     if (cache->flags & SY_EPOCHS) sy_epochs_forget(cache);
     sy_guarded_forget(cache);
     sy_client_close(&cache->client);

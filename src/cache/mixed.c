@@ -874,6 +874,7 @@ static bool open_all(void) {
         .magazine_items = MAGAZINE_ITEMS,
         .prefetches = true,
         .returns = true,
+        .profiled = true,
         .number = SY_CLASS_MIXED,
     };
     if (sy_client_open(&sy_mixed.client, &config) != 0) return false;

@@ -13,14 +13,26 @@
  */
 #include <errno.h>
 
+#include "base/cpu.h"
 #include "cache/kind.h"
 #include "debug/fault.h"
+#include "debug/profile.h"
 
+/* The object was allocated while a profile is taken, and not inline. */
+static SY_COLD void sy_plain_profile(sy_cache *cache, size_t size, uintptr_t item) {
+    sy_cpu_keep_frame();
+    double chance;
+    if (sy_client_samples(&cache->client, &chance))
+        sy_profile_note((const void *)item, size, chance, SY_PROFILE_FREES_SEEN_NOW);
+}
+
+/* While a profile is taken, the object that is to be looked at comes from sy_cache_take_item. */
 bool sy_plain_alloc(sy_cache *cache, size_t size, size_t align, uintptr_t *item) {
-    (void)size, (void)align; /* each object has the cache's */
+    (void)align; /* each object has the cache's */
     if (sy_client_alloc_second(&cache->client, item)) return true;
     int error = errno;
     if (!sy_cache_take_item(cache, item)) return false;
+    if (SY_UNLIKELY(sy_client_is_profiled(&cache->client))) sy_plain_profile(cache, size, *item);
     sy_turn_of_alloc();
     errno = error;
     return true;
@@ -59,6 +71,8 @@ void sy_plain_free(sy_cache *cache, void *object, size_t told) {
 
 bool sy_plain_try_free(sy_cache *cache, void *object) {
     SY_SLOW_PATH(&cache->client);
+    const sy_slab *slab = sy_slab_at((uintptr_t)object);
+    if (slab && sy_slab_owner(slab) == cache) sy_profile_forget(object); /* if it is sampled it lives */
     return sy_cache_put_live(cache, (uintptr_t)object);
 }
 
@@ -71,6 +85,10 @@ bool sy_plain_find(const sy_cache *cache, const void *object, size_t *bytes) {
 void sy_plain_fill(sy_batch *batch, size_t count) {
     sy_cache *cache = batch->cache;
     uintptr_t *items = (uintptr_t *)batch->objects;
+    if (SY_UNLIKELY(sy_client_is_profiled(&cache->client))) {
+        sy_cache_fill_singly(batch, count);
+        return;
+    }
     batch->got = sy_client_alloc_loaded(&cache->client, items, count);
     while (batch->got < count && sy_cache_take_item(cache, &items[batch->got])) {
         batch->got++;

@@ -43,6 +43,7 @@ typedef struct record {
     uint32_t thread; /* that allocated it: sy_os_thread */
     uint32_t site;
     uint32_t next; /* number of the next record in its chain, or of the next free one; 0: none */
+    sy_profile_frees frees;
 } record;
 
 typedef struct site {
@@ -73,6 +74,7 @@ static uint32_t used, ready; /* records below them were used once; are committed
 static uint32_t free_record; /* the first in the list; 0: none */
 static uint32_t site_count;
 static uint64_t left_out;
+static uint64_t settled_bytes; /* of records that have ended while their objects were live */
 static bool torn; /* in the child of a fork: another thread was changing what the lock guards */
 
 static table *known_table(void) { return atomic_load_explicit(&the_table, memory_order_acquire); }
@@ -177,9 +179,32 @@ static void link_record(table *in, uint32_t number) {
     count_out(1);
 }
 
-/* Takes the record of the object out of its chain, and frees it. Returns whether there was one. The
- * lock is held. */
-static bool unlink_record(table *in, const void *object) {
+/* Takes the record `at`, which comes after `before` (0: none) in its chain, out of it, and frees
+ * it. Returns the next one in the chain. The lock is held. */
+static uint32_t unlink_record(table *in, _Atomic uint32_t *head, uint32_t before, uint32_t at) {
+    SY_HOLDS(&lock);
+    record *it = record_of(in, at);
+    uint32_t next = it->next;
+    if (before)
+        record_of(in, before)->next = next;
+    else
+        atomic_store_explicit(head, next, memory_order_relaxed);
+    it->object = 0;
+    it->next = free_record;
+    free_record = at;
+    count_out((uint32_t)-1);
+    return next;
+}
+
+/* The object of the record is freed. The lock is held. */
+static void count_freed(table *in, const record *it) {
+    SY_HOLDS(&lock);
+    in->sites[it->site].freed += it->weight;
+    in->sites[it->site].freed_bytes += bytes_of(it);
+}
+
+/* Ends the record of the object. Returns whether there was one. The lock is held. */
+static bool forget_object(table *in, const void *object) {
     SY_HOLDS(&lock);
     _Atomic uint32_t *head = &in->heads[head_of(object)];
     uint32_t before = 0, at = atomic_load_explicit(head, memory_order_relaxed);
@@ -188,18 +213,30 @@ static bool unlink_record(table *in, const void *object) {
         at = record_of(in, at)->next;
     }
     if (!at) return false;
-    record *it = record_of(in, at);
-    if (before)
-        record_of(in, before)->next = it->next;
-    else
-        atomic_store_explicit(head, it->next, memory_order_relaxed);
-    in->sites[it->site].freed += it->weight;
-    in->sites[it->site].freed_bytes += bytes_of(it);
-    it->object = 0;
-    it->next = free_record;
-    free_record = at;
-    count_out((uint32_t)-1);
+    count_freed(in, record_of(in, at));
+    unlink_record(in, head, before, at);
     return true;
+}
+
+/* Ends the records that `ends` accepts, after it has counted them. */
+static void end_records(bool (*ends)(table *in, const record *it, const void *arg),
+                        const void *arg) {
+    table *in = known_table();
+    if (!in || !atomic_load_explicit(&sy_profile_records, memory_order_relaxed)) return;
+    sy_lock_acquire(&lock);
+    for (uint32_t i = 0; i < HEADS; i++) {
+        _Atomic uint32_t *head = &in->heads[i];
+        uint32_t before = 0, at = atomic_load_explicit(head, memory_order_relaxed);
+        while (at) {
+            if (ends(in, record_of(in, at), arg)) {
+                at = unlink_record(in, head, before, at);
+            } else {
+                before = at;
+                at = record_of(in, at)->next;
+            }
+        }
+    }
+    sy_lock_release(&lock);
 }
 
 /* The lock is held. */
@@ -209,30 +246,38 @@ static void clear_table(table *in) {
         atomic_store_explicit(&in->heads[i], 0, memory_order_relaxed);
     memset(in->site_heads, 0, sizeof in->site_heads);
     used = free_record = site_count = 0;
-    left_out = 0;
+    left_out = settled_bytes = 0;
     atomic_store_explicit(&sy_profile_records, 0, memory_order_relaxed);
 }
 
 /* ---- an object's life ---- */
 
-void sy_profile_note(const void *object, size_t size, double chance) {
+/* The lock is held. */
+static bool still_notes(sy_profile_frees frees) {
+    SY_HOLDS(&lock);
+    return frees == SY_PROFILE_FREES_SEEN || sy_profile_mean();
+}
+
+void sy_profile_note(const void *object, size_t size, double chance, sy_profile_frees frees) {
     sy_cpu_keep_frame();
     int error = errno;
     record made = {.object = (uintptr_t)object,
                    .size = size,
                    .weight = (uint64_t)((double)PARTS / chance + 0.5),
                    .time = sy_os_now(),
-                   .thread = sy_os_thread()};
+                   .thread = sy_os_thread(),
+                   .frees = frees};
     table *in = need_table();
     uint32_t stack = in ? sy_stack_whole() : 0;
     sy_lock_acquire(&lock);
-    uint32_t number = in ? take_record(in) : 0;
+    bool notes = still_notes(frees);
+    uint32_t number = in && notes ? take_record(in) : 0;
     if (number) {
         made.site = find_site(in, stack);
         *record_of(in, number) = made;
         link_record(in, number);
     }
-    left_out += !number;
+    left_out += notes && !number;
     sy_lock_release(&lock);
     SY_PROBE_ALLOC(object, size, bytes_of(&made));
     errno = error;
@@ -242,9 +287,34 @@ void sy_profile_forget_slow(const void *object) {
     table *in = known_table();
     if (!in || !atomic_load_explicit(&in->heads[head_of(object)], memory_order_relaxed)) return;
     sy_lock_acquire(&lock);
-    bool found = unlink_record(in, object);
+    bool found = forget_object(in, object);
     sy_lock_release(&lock);
     if (found) SY_PROBE_FREE(object);
+}
+
+static bool settles(table *in, const record *it, const void *arg) {
+    (void)in, (void)arg;
+    if (it->frees == SY_PROFILE_FREES_SEEN) return false;
+    settled_bytes += bytes_of(it);
+    return true;
+}
+
+void sy_profile_settle(void) { end_records(settles, NULL); }
+
+typedef struct gone {
+    bool (*is_gone)(const void *object, const void *arg);
+    const void *arg;
+} gone;
+
+static bool goes(table *in, const record *it, const void *arg) {
+    const gone *which = arg;
+    if (!which->is_gone((const void *)it->object, which->arg)) return false;
+    count_freed(in, it);
+    return true;
+}
+
+void sy_profile_forget_all(bool (*is_gone)(const void *object, const void *arg), const void *arg) {
+    end_records(goes, &(gone){is_gone, arg});
 }
 
 /* ---- profiles ---- */
@@ -304,7 +374,7 @@ uint64_t sy_profile_left_out(void) {
 
 /* ---- invariants ---- */
 
-/* The bytes of the records at each site are those allocated and not freed. The lock is held. */
+/* The bytes of the records, and of settled ones, are those allocated and not freed. The lock is held. */
 static size_t verify_table(table *in) {
     SY_HOLDS(&lock);
     size_t wrong = 0;
@@ -321,7 +391,7 @@ static size_t verify_table(table *in) {
     for (uint32_t i = 0; i < site_count; i++)
         expected += in->sites[i].allocated_bytes - in->sites[i].freed_bytes;
     wrong += linked + waiting != used || used > ready;
-    return wrong + (live != expected) + (linked != sy_profile_records);
+    return wrong + (live + settled_bytes != expected) + (linked != sy_profile_records);
 }
 
 size_t sy_profile_verify(void) {

@@ -6,13 +6,13 @@
  *
  * A sample stands for `weight` objects: 1 / chance, if each object was sampled by this chance. So
  * the sums over sites are unbiased estimates of all objects of the process. Both the note of an
- * object and the end of its record are exact: heap/ calls sy_profile_forget at each free that can
- * be one of a sampled object.
+ * object and the end of its record are exact: the layers above call sy_profile_forget at each free
+ * that can be one of a sampled object.
  *
  * The table is one reservation, made when the first profile begins. It has room for a million
  * records; samples beyond these are counted, and left out.
  *
- * Above: heap/ (samples). Below: stack.h, options.h, os/.
+ * Above: heap/, cache/, magazine/ (samples). Below: stack.h, options.h, os/.
  */
 #ifndef SY_DEBUG_PROFILE_H
 #define SY_DEBUG_PROFILE_H
@@ -41,8 +41,28 @@ void sy_profile_end(void);
 /* The bytes that its table has committed. */
 size_t sy_profile_bytes(void);
 
+/* The chance of an object of a class of `bytes` to be in the profile. If the mean is large it is
+ * bytes / mean, and an object stands for `mean` bytes; it is never above 1. `mean` 0: none. */
+static inline double sy_profile_chance(size_t bytes, uint64_t mean) {
+    return mean ? (double)bytes / ((double)bytes + (double)mean) : 0;
+}
+
+/* Until when the frees of an object are noticed. */
+typedef enum sy_profile_frees {
+    SY_PROFILE_FREES_SEEN,      /* always: it lies where frees take the slow path */
+    SY_PROFILE_FREES_SEEN_NOW,  /* as long as a profile is taken (magazine/profiled.h) */
+} sy_profile_frees;
+
 /* Notes a new object of `size` bytes that was sampled by this chance. errno is kept. */
-void sy_profile_note(const void *object, size_t size, double chance);
+void sy_profile_note(const void *object, size_t size, double chance, sy_profile_frees frees);
+
+/* Called when the profile has ended: records of objects whose frees are not noticed any more end.
+ * In the profile these objects stay live. */
+void sy_profile_settle(void);
+
+/* Ends the records of the objects that `is_gone`, which are not freed one by one, because their
+ * cache is destroyed. */
+void sy_profile_forget_all(bool (*is_gone)(const void *object, const void *arg), const void *arg);
 
 extern SY_HIDDEN _Atomic uint32_t sy_profile_records;
 void sy_profile_forget_slow(const void *object);

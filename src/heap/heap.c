@@ -141,6 +141,13 @@ static void *span_to_write(size_t size, size_t align) {
     return object;
 }
 
+/* An object beyond the classes, or NULL, has just been allocated or resized. It is no span if large
+ * objects are checked. */
+static void *note_span(void *object, size_t size) {
+    if (SY_UNLIKELY(sy_profile_mean()) && object && span_of(object)) sy_sampled_span(object, size);
+    return object;
+}
+
 /* Whether the cache belongs to the general heap. */
 static bool is_own_class(const sy_cache *cache) {
     return cache->class_number || sy_checked_owns(cache) || sy_sampled_owns(cache);
@@ -185,7 +192,7 @@ static SY_COLD void *sy_class_alloc_slow(unsigned class_number, size_t size, siz
 
 SY_COLD void *sy_malloc_slow(size_t size) {
     sy_cpu_keep_frame();
-    if (size > SY_CLASS_SIZE_MAX) return span_to_write(size, SY_UNIT_BYTES);
+    if (size > SY_CLASS_SIZE_MAX) return note_span(span_to_write(size, SY_UNIT_BYTES), size);
     return sy_class_alloc_slow(sy_class_for(size), size, SY_MALLOC_ALIGN);
 }
 
@@ -219,18 +226,11 @@ static void *alloc_in_class(unsigned class_number, size_t size, size_t align) {
 
 void *(sy_malloc)(size_t size) { return alloc(size); }
 
-/* The same, for callers whose allocations are counted (sampled.h). */
-
-/* An object beyond the classes, or NULL, has just been allocated or resized. It is no span if large
- * objects are checked. */
-static void *note_span(void *object, size_t size) {
-    if (SY_UNLIKELY(sy_profile_mean()) && object && span_of(object)) sy_sampled_span(object, size);
-    return object;
-}
+/* The same, for callers whose allocations are counted (sampled.h). Those of spans need no count. */
 
 SY_COLD void *sy_malloc_counted_slow(size_t size) {
     sy_cpu_keep_frame();
-    if (size > SY_CLASS_SIZE_MAX) return note_span(span_to_write(size, SY_UNIT_BYTES), size);
+    if (size > SY_CLASS_SIZE_MAX) return sy_malloc_slow(size);
     void *object = sy_sampled_alloc(sy_class_for(size), size, SY_MALLOC_ALIGN);
     return object ? object : (sy_malloc)(size);
 }
@@ -246,7 +246,7 @@ void *sy_malloc_counted(size_t size) {
 }
 
 void *sy_calloc_counted(size_t size) {
-    if (SY_UNLIKELY(size > SY_CLASS_SIZE_MAX)) return note_span(sy_calloc(1, size), size);
+    if (SY_UNLIKELY(size > SY_CLASS_SIZE_MAX)) return sy_calloc(1, size);
     void *object = sy_malloc_counted(size);
     return object ? memset(object, 0, size) : NULL;
 }
@@ -260,11 +260,10 @@ static inline bool multiply(size_t count, size_t size, size_t *bytes) {
 }
 
 static inline void *alloc_zeroed(size_t bytes) {
-    bool clean = false;
-    void *object =
-        bytes > SY_CLASS_SIZE_MAX ? span_alloc(bytes, SY_UNIT_BYTES, 0, &clean) : alloc(bytes);
+    bool clean = false, is_span = bytes > SY_CLASS_SIZE_MAX;
+    void *object = is_span ? span_alloc(bytes, SY_UNIT_BYTES, 0, &clean) : alloc(bytes);
     if (object && !clean) memset(object, 0, bytes);
-    return object;
+    return is_span ? note_span(object, bytes) : object;
 }
 
 void *sy_calloc(size_t count, size_t size) {
@@ -296,15 +295,13 @@ void *sy_aligned_alloc(size_t align, size_t size) {
     if (is_aligned_anyway(align, size)) return alloc(size);
     unsigned class_number = aligned_class(align, size);
     if (class_number) return alloc_in_class(class_number, size, align);
-    return span_to_write(size ? size : 1, align);
+    return note_span(span_to_write(size ? size : 1, align), size);
 }
 
 void *sy_aligned_alloc_counted(size_t align, size_t size) {
     unsigned class_number = aligned_class(align, size);
     void *object = class_number ? sy_sampled_alloc(class_number, size, align) : NULL;
-    if (object) return object;
-    object = sy_aligned_alloc(align, size);
-    return class_number ? object : note_span(object, size);
+    return object ? object : sy_aligned_alloc(align, size);
 }
 
 void *sy_aligned_calloc(size_t align, size_t count, size_t size) {
@@ -320,7 +317,7 @@ void *sy_aligned_calloc(size_t align, size_t count, size_t size) {
     void *object = class_number ? alloc_in_class(class_number, bytes, align)
                                 : span_alloc(bytes ? bytes : 1, align, 0, &clean);
     if (object && !clean) memset(object, 0, bytes);
-    return object;
+    return class_number ? object : note_span(object, bytes);
 }
 
 /* ---- free ---- */
@@ -608,6 +605,12 @@ static bool span_fits(sy_slab *span, size_t size) {
     return size > SY_CLASS_SIZE_MAX && sy_limit_resize_span(span, size);
 }
 
+/* The span has changed its size: it is in the profile as a new object. */
+static void *note_resized(void *object, size_t size) {
+    sy_profile_forget(object);
+    return note_span(object, size);
+}
+
 /* Allocates for an object that has grown beyond its span. It will probably grow again, so the new
  * span gets twice the address space that it needs now. */
 static void *alloc_growing(size_t size) { return span_alloc(size, SY_UNIT_BYTES, size * 2, NULL); }
@@ -651,17 +654,14 @@ static SY_COLD void *sy_realloc_slow(void *object, size_t size, bool counts) {
         return NULL;
     }
     sy_slab *span = checking(object) ? NULL : span_of(object);
-    if (span && span_fits(span, size)) {
-        if (counts) sy_profile_forget(object);
-        return counts ? note_span(object, size) : object;
-    }
+    if (span && span_fits(span, size)) return note_resized(object, size);
     bool grows = size > have && size > SY_CLASS_SIZE_MAX;
     for (;;) {
         void *moved = grows ? alloc_growing(size) : counts ? sy_malloc_counted(size) : alloc(size);
         if (!moved) return NULL;
         bool done = move_content(object, moved, have < size ? have : size);
         sy_free(done ? object : moved);
-        if (done) return counts && grows ? note_span(moved, size) : moved;
+        if (done) return grows ? note_span(moved, size) : moved;
     }
 }
 
@@ -708,7 +708,7 @@ static SY_COLD bool sy_expand_slow(void *object, size_t size) {
     if (checking(object))
         return size == have && (!class_number || sy_class_has(class_number, size));
     sy_slab *span = span_of(object);
-    return span && span_fits(span, size);
+    return span && span_fits(span, size) && note_resized(object, size);
 }
 
 /* In place by the same rules as sy_realloc. */

@@ -25,7 +25,7 @@
 #include "debug/profile.h"
 #include "debug/stack.h"
 #include "heap/pprof.h"
-#include "magazine/sleepers.h"
+#include "magazine/client.h"
 #include "os/os.h"
 #include "os/pages.h"
 #include "os/start.h"
@@ -37,16 +37,19 @@ int sy_profile_start(size_t mean) {
         errno = EINVAL;
         return -1;
     }
-    if (!sy_threads_may_be_reached() || !sy_os_has(SY_OS_STACKS)) {
+    if (!sy_os_has(SY_OS_STACKS)) {
         errno = ENOTSUP;
         return -1;
     }
-    return sy_profile_begin(mean);
+    if (sy_profile_begin(mean) != 0) return -1;
+    sy_clients_profile();
+    return 0;
 }
 
 int sy_profile_stop(void) {
     if (sy_profile_mean()) {
         sy_profile_end();
+        sy_clients_profile();
         return 0;
     }
     errno = ENOENT;

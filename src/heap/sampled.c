@@ -1,9 +1,8 @@
 /*
  * sampled.c: decides which allocations are sampled, and makes the samples. See sampled.h.
  *
- * Each allocation is sampled by a chance. The chance is the same for all objects of a class, so the
- * number of allocations up to the next sample has a geometric distribution. This distribution has
- * no memory: if a count ends early, to look at the options again, the rest of it is drawn anew.
+ * Each allocation is sampled by a chance, which is the same for all objects of a class. So each
+ * slot can count the allocations of its class up to the next sample (magazine/countdown.h).
  */
 #include "heap/sampled.h"
 
@@ -11,7 +10,6 @@
 #include <stdatomic.h>
 
 #include "base/cpu.h"
-#include "base/random.h"
 #include "cache/cache.h"
 #include "cache/guarded.h"
 #include "debug/fail.h"
@@ -60,12 +58,6 @@ typedef struct sy_sampling {
     int32_t tag;    /* differs, most likely, from the tag of other options; 0: nothing is sampled */
 } sy_sampling;
 
-/* The chance of an object to be in the profile. If the mean is large it is bytes / mean, and an
- * object stands for `mean` bytes; it is never above 1. */
-static double profile_chance(size_t bytes, uint64_t mean) {
-    return mean ? (double)bytes / ((double)bytes + (double)mean) : 0;
-}
-
 /* For objects of so many bytes. */
 static sy_sampling sampling_now(size_t bytes) {
     sy_sampling now = {.every = 0};
@@ -74,34 +66,10 @@ static sy_sampling sampling_now(size_t bytes) {
     now.every = atomic_load_explicit(&sy_options_now.sample_every, memory_order_relaxed);
     if (!now.every && !mean) return now;
     now.guard = now.every ? 1.0 / now.every : 0;
-    now.profile = profile_chance(bytes, mean);
+    now.profile = sy_profile_chance(bytes, mean);
     now.chance = now.guard + now.profile - now.guard * now.profile;
-    now.tag = (int32_t)(1 + sy_random_mix(now.every + (mean << 32)) % SY_COUNTDOWN_TAG);
+    now.tag = sy_countdown_tag(now.every + (mean << 32));
     return now;
-}
-
-/* Sets the count to the next sample, or to the next look at the options. `number`: the next sample
- * is the allocation with this number, from 1 on. */
-static void begin_count(int32_t *word, const sy_sampling *now, int64_t number) {
-    bool samples = number <= LOOK_AGAIN;
-    int32_t passing = samples ? (int32_t)number - 1 : LOOK_AGAIN;
-    *word = passing * SY_COUNTDOWN_ONE + (samples ? now->tag : 0);
-}
-
-/* Ends the count. Returns whether the allocation that has ended it is sampled. If the count was not
- * one up to a sample with these options, the allocation is the first that they are asked about. */
-static bool end_count(int32_t *word, const sy_sampling *now) {
-    bool due = now->tag && (*word & SY_COUNTDOWN_TAG) == now->tag;
-    int64_t number = LOOK_AGAIN + 1;
-    if (now->chance > 0) number = sy_interval_of_chance(now->chance);
-    if (!due && number == 1) {
-        due = true;
-        number = sy_interval_of_chance(now->chance);
-    } else if (!due) {
-        number--;
-    }
-    begin_count(word, now, number);
-    return due;
 }
 
 /* Counts an allocation, if it is not counted yet. Returns whether it is sampled. A thread whose
@@ -111,7 +79,8 @@ static bool counts_out(unsigned class_number, sy_sampling *now) {
     int32_t *word = slot ? sy_countdown_of(slot) : NULL;
     if (word && *word >= 0 && !sy_countdown_ends(slot)) return false;
     *now = sampling_now(sy_class_size(class_number));
-    return word ? end_count(word, now) : now->chance > 0 && sy_chance(now->chance);
+    if (word) return sy_countdown_end(word, now->tag, now->chance, LOOK_AGAIN);
+    return now->chance > 0 && sy_chance(now->chance);
 }
 
 /* Whether the last sample of the process is long enough ago. Then this one counts as the last. */
@@ -156,7 +125,7 @@ static void *make_sample(const sy_sampling *now, unsigned class_number, size_t s
     void *object = guarded ? make_guarded_sample(now, size, align) : NULL;
     if (!object && profiled && !atomic_load_explicit(&sy_fail_armed, memory_order_relaxed))
         object = sy_class_alloc_apart(class_number);
-    if (object && profiled) sy_profile_note(object, size, now->profile);
+    if (object && profiled) sy_profile_note(object, size, now->profile, SY_PROFILE_FREES_SEEN);
     return object;
 }
 
@@ -172,8 +141,9 @@ SY_COLD void *sy_sampled_alloc(unsigned class_number, size_t size, size_t align)
 
 SY_COLD void sy_sampled_span(const void *object, size_t size) {
     sy_cpu_keep_frame();
-    double chance = profile_chance(size, sy_profile_mean());
-    if (chance > 0 && sy_chance(chance)) sy_profile_note(object, size, chance);
+    double chance = sy_profile_chance(size, sy_profile_mean());
+    if (chance > 0 && sy_chance(chance))
+        sy_profile_note(object, size, chance, SY_PROFILE_FREES_SEEN);
 }
 
 bool sy_sampled_owns(const void *cache) {

@@ -34,9 +34,10 @@
  * While a thread is in one of these functions, no other thread reaches into its slots (SY_INSIDE).
  * If one has done so before, the function first moves what is left (sy_slot_settle).
  *
- * The kinds `plain`, `seen` and `guarded` (kind.h) take these steps, each with its sy_slot_rule. In
- * the last two the free direction of the slot is shut: each free comes here. In the last one the
- * allocation that is to be guarded comes here too (sample.h). one_way.c has the other kinds.
+ * The kinds `plain`, `seen`, `guarded` and `profiled` (kind.h) take these steps, each with its
+ * sy_slot_rule. In the last three the free direction of the slot is shut: each free comes here. In
+ * the last two the allocation that is to be sampled comes here too (sample.h, profiled.h).
+ * one_way.c has the other kinds.
  *
  * Related files: budget.h decides how much a slot and the depot may hold, reserve.c fills magazines
  * ahead of allocations, drain.c brings items back to the slabs.
@@ -106,6 +107,7 @@ SY_STEP bool alloc_second(sy_slot_rule rule, sy_client *client, uintptr_t *item)
     if (!slot) return false;
     SY_INSIDE(sy_thread_own);
     sy_slot_settle(slot);
+    if (rule.profiles && sy_profiled_is_due(slot)) return false;
     if (has_window(slot)) {
         next_window(slot);
     } else if (slot->top <= slot->base) {
@@ -117,6 +119,7 @@ SY_STEP bool alloc_second(sy_slot_rule rule, sy_client *client, uintptr_t *item)
 }
 
 SY_STEP sy_freed free_second(sy_slot_rule rule, sy_client *client, uintptr_t item) {
+    if (rule.profiles) sy_profile_forget((const void *)item);
     sy_slot *slot = sy_slot_steady(client);
     if (!slot) return sy_client_freed_last(client, item) ? SY_FREED_BEFORE : SY_FREED_NOT;
     SY_INSIDE(sy_thread_own);
@@ -268,7 +271,7 @@ static SY_COLD bool push_below(sy_client *client, sy_slot *slot, uintptr_t item)
     memmove(empty->items + 1, empty->items, count * sizeof *empty->items);
     empty->items[0] = item;
     sy_magazine_set_count(empty, count + 1);
-    client->config.kind->load(slot, empty);
+    sy_client_kind_of(client)->load(slot, empty);
     return true;
 }
 
@@ -289,8 +292,9 @@ SY_STEP void free_item(sy_slot_rule rule, sy_client *client, uintptr_t item) {
 /* ---- the kinds ---- */
 
 /* The kind sy_client_NAME: the functions above with a constant rule. */
-#define TWO_WAY_KIND(NAME, SHUTS_FREES, COUNTS)                                                 \
-    static const sy_slot_rule NAME##_rule = {.shuts_frees = (SHUTS_FREES), .counts = (COUNTS)}; \
+#define TWO_WAY_KIND(NAME, SHUTS_FREES, COUNTS, PROFILES)                                       \
+    static const sy_slot_rule NAME##_rule = {                                                   \
+        .shuts_frees = (SHUTS_FREES), .counts = (COUNTS), .profiles = (PROFILES)};              \
     static bool NAME##_alloc_second(sy_client *client, uintptr_t *item) {                       \
         return alloc_second(NAME##_rule, client, item);                                         \
     }                                                                                           \
@@ -321,6 +325,7 @@ SY_STEP void free_item(sy_slot_rule rule, sy_client *client, uintptr_t item) {
         .count = NAME##_count,                                                                  \
     }
 
-TWO_WAY_KIND(plain, false, false);
-TWO_WAY_KIND(seen, true, false);
-TWO_WAY_KIND(guarded, true, true);
+TWO_WAY_KIND(plain, false, false, false);
+TWO_WAY_KIND(seen, true, false, false);
+TWO_WAY_KIND(guarded, true, true, false);
+TWO_WAY_KIND(profiled, true, false, true);

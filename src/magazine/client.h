@@ -87,6 +87,8 @@ typedef struct sy_client_config {
                          * frees take long */
     unsigned number;    /* SY_CLIENT_FIRST up to SY_CLIENT_DEMANDED - 1, or 0: any */
     bool of_heap;       /* a size class of a separate heap */
+    bool profiled;      /* items are addresses of objects, which a profile may sample: while one is
+                         * taken, the kind is `profiled`. For the kinds `plain` and `seen` */
 } sy_client_config;
 
 typedef struct sy_magazine sy_magazine;
@@ -94,6 +96,7 @@ typedef struct sy_magazine sy_magazine;
 /* Only rare slow paths write this struct; the counters of exchanges are in the depot's shards. */
 typedef struct sy_client {
     sy_client_config config;
+    _Atomic(const sy_client_kind *) kind; /* config.kind, or `profiled` (profiled.h) */
     unsigned number;
     _Atomic uint32_t generation; /* a thread that sees it changed flushes its magazines */
     _Atomic uint32_t pins;       /* changed under the lock of the thread list; close waits for 0 */
@@ -120,6 +123,10 @@ typedef struct sy_client_counts {
     uint64_t depot_hits, depot_misses; /* a thread wanted a full magazine and got one, or not */
     uint64_t depot_steals;             /* hits in another CPU's shard */
 } sy_client_counts;
+
+static inline const sy_client_kind *sy_client_kind_of(const sy_client *client) {
+    return atomic_load_explicit(&client->kind, memory_order_relaxed);
+}
 
 /* Opens a client. 0, or -1 with ENOSPC (no number free) or EBUSY (that number is taken). */
 int sy_client_open(sy_client *client, const sy_client_config *config);
@@ -187,10 +194,10 @@ size_t sy_client_offset(const sy_client *client);
  *                              refill. False with errno when there is none.
  */
 static inline bool sy_client_alloc_second(sy_client *client, uintptr_t *item) {
-    return client->config.kind->alloc_second(client, item);
+    return sy_client_kind_of(client)->alloc_second(client, item);
 }
 static inline bool sy_client_alloc_rest(sy_client *client, uintptr_t *item) {
-    return client->config.kind->alloc_rest(client, item);
+    return sy_client_kind_of(client)->alloc_rest(client, item);
 }
 
 /* Both parts. */
@@ -200,13 +207,13 @@ static inline bool sy_client_alloc(sy_client *client, uintptr_t *item) {
 
 /* A free for which the loaded magazine has no room. Keeps errno unless flush changes it. */
 static inline void sy_client_free(sy_client *client, uintptr_t item) {
-    client->config.kind->free(client, item);
+    sy_client_kind_of(client)->free(client, item);
 }
 
 /* The most frequent case of sy_client_free, to be tried first: the thread's second magazine has
  * room. errno is unchanged. */
 static inline sy_freed sy_client_free_second(sy_client *client, uintptr_t item) {
-    return client->config.kind->free_second(client, item);
+    return sy_client_kind_of(client)->free_second(client, item);
 }
 
 /* Whether this thread freed `item` last and still has it: then freeing it now is a double free, as
@@ -219,13 +226,27 @@ bool sy_client_freed_last(const sy_client *client, uintptr_t item);
  */
 bool sy_client_due(sy_client *client);
 
+/* Whether a profile may sample what is allocated from the client at present. */
+static inline bool sy_client_is_profiled(const sy_client *client) {
+    return sy_client_kind_of(client) == &sy_client_profiled;
+}
+
+/* For profiled clients, called after an item was allocated for which the loaded magazine was shut:
+ * whether the profile samples it, and by which chance. profiled.h says how allocations are
+ * counted. */
+bool sy_client_samples(sy_client *client, double *chance);
+
+/* Called when a profile has begun or ended (sy_profile_mean): from now on the clients with
+ * `profiled` are of the kind `profiled`, or not. */
+void sy_clients_profile(void);
+
 /* Flushes this thread's loaded items of one-way clients: the next word comes from refill. */
 void sy_thread_put_back(void);
 
 /* Takes up to `count` items from this thread's magazines, and none from elsewhere; returns how
  * many. */
 static inline size_t sy_client_alloc_loaded(sy_client *client, uintptr_t *items, size_t count) {
-    return client->config.kind->alloc_loaded(client, items, count);
+    return sy_client_kind_of(client)->alloc_loaded(client, items, count);
 }
 
 /* Makes this thread's record and its loaded slot for the client ready, as far as memory allows. */
@@ -234,7 +255,7 @@ void sy_client_prepare(sy_client *client);
 /* Fills this thread's magazines until they hold `count` items, which stay there whatever their age.
  * Returns how many they hold; 0 if `count` exceeds two magazines (one, for a one-way client). */
 static inline size_t sy_client_reserve(sy_client *client, size_t count) {
-    return client->config.kind->reserve(client, count);
+    return sy_client_kind_of(client)->reserve(client, count);
 }
 
 /* Flushes this thread's magazines, those of parked threads, and the depot (where those of ended

@@ -38,4 +38,17 @@ static inline bool sy_countdown_ends(sy_loaded_slot *slot) {
 /* This thread's slot of the client, if its word may be written; else NULL. */
 sy_loaded_slot *sy_countdown_slot(unsigned number);
 
+/* A tag that is not 0 and differs, most likely, from that of other settings. */
+int32_t sy_countdown_tag(uint64_t settings);
+
+/*
+ * Ends a count whose word is below zero, and begins the next one. Returns whether the allocation
+ * that has ended it is sampled. Each allocation is sampled by `chance`. So the number of
+ * allocations up to the next sample has a geometric distribution. This distribution has no memory:
+ * a count that ends early, after `most` allocations, is drawn anew then. If the count was not one
+ * up to a sample with this tag, the allocation is the first that is asked about. `chance` 0:
+ * nothing is sampled.
+ */
+bool sy_countdown_end(int32_t *word, int32_t tag, double chance, int32_t most);
+
 #endif

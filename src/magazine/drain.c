@@ -97,7 +97,7 @@ bool sy_client_alloc_unloaded(sy_client *client, const sy_slot *slot, bool flush
 /* Flushes this thread's slot and stores its magazines. */
 static void flush_own_slot(sy_client *client, sy_slot *slot) {
     sy_move move;
-    client->config.kind->count(slot);
+    sy_client_kind_of(client)->count(slot);
     sy_threads_lock();
     sy_move_begin(client, &move, sy_slot_take(slot, NULL));
     sy_threads_unlock();

@@ -7,6 +7,9 @@
  *     seen              SY_ZERO                allocates                 client.c
  *     guarded           SY_GUARD               allocates, up to an item  client.c
  *                                              that is to be guarded
+ *     profiled          plain or SY_ZERO,      allocates, up to an item  client.c
+ *                       while a profile is     that the profile samples
+ *                       taken
  *     one_way           SY_EPOCHS              allocates                 one_way.c
  *     one_way_guarded   SY_EPOCHS, SY_GUARD    as `guarded`              one_way.c
  *
@@ -53,6 +56,7 @@ typedef struct sy_client_kind {
 } sy_client_kind;
 
 extern SY_HIDDEN const sy_client_kind sy_client_plain, sy_client_seen, sy_client_guarded;
+extern SY_HIDDEN const sy_client_kind sy_client_profiled;
 extern SY_HIDDEN const sy_client_kind sy_client_one_way, sy_client_one_way_guarded;
 
 #endif

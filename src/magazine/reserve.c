@@ -25,7 +25,7 @@ size_t sy_slot_fill_loaded(sy_client *client, sy_slot *slot, size_t want, size_t
     have = top_up(client, slot->loaded, have, want);
     slot->reserved = (uint32_t)reserved;
     sy_magazine_set_count(slot->loaded, have);
-    client->config.kind->load(slot, slot->loaded);
+    sy_client_kind_of(client)->load(slot, slot->loaded);
     return have;
 }
 

@@ -392,6 +392,7 @@ int sy_client_open(sy_client *client, const sy_client_config *config) {
         client->config.magazine_items = SY_MAGAZINE_ITEMS;
     sy_threads_lock();
     unsigned number = take_number(config->number, config->of_heap);
+    atomic_store_explicit(&client->kind, sy_profiled_kind(&client->config), memory_order_relaxed);
     if (number) {
         of_heaps += config->of_heap;
         client->number = number;

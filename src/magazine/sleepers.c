@@ -74,7 +74,7 @@ __attribute__((weak)) bool sy_threads_may_be_reached(void) { return false; }
 
 static bool may_take(const sy_client *client) {
     const sy_client_config *config = &client->config;
-    return !client->suspended && config->kind == &sy_client_plain && !config->calls_back;
+    return !client->suspended && sy_client_kind_of(client) == &sy_client_plain && !config->calls_back;
 }
 
 /* Whether the slot has items, and `top` is where it was. Its thread may be using it right now, so
@@ -147,7 +147,10 @@ static void take(reached *it) {
     take_other_magazine(it);
 }
 
-static bool may_reach_into(const reached *it) { return it->slot->loaded && !it->slot->reserved; }
+/* A profile may have begun since the slot was found: it counts what leaves a magazine. */
+static bool may_reach_into(const reached *it) {
+    return it->slot->loaded && !it->slot->reserved && !sy_client_is_profiled(it->client);
+}
 
 /* The lock is held. */
 static void take_from(sy_thread *thread, reached *found, unsigned count) {

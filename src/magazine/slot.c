@@ -31,7 +31,7 @@ void sy_magazine_flush_chain(sy_client *client, sy_magazine *chain) {
 
 void sy_slot_flush_loaded(sy_client *client, sy_slot *slot) {
     size_t count = (size_t)(slot->top - slot->loaded->items);
-    client->config.kind->count(slot);
+    sy_client_kind_of(client)->count(slot);
     slot->base = slot->loaded->items;
     sy_slot_set_top(slot, slot->base);
     slot->mark = 0;
@@ -74,7 +74,7 @@ static bool open_slot(sy_client *client, sy_thread *thread, sy_slot *slot) {
     sy_magazine_set_count(magazine, 0);
     if (client->number >= thread->slots_end)
         atomic_store_explicit(&thread->slots_end, client->number + 1, memory_order_relaxed);
-    client->config.kind->load(slot, magazine);
+    sy_client_kind_of(client)->load(slot, magazine);
     sy_slots_opened++;
     return true;
 }
@@ -91,6 +91,12 @@ sy_thread *sy_slot_owner(const sy_client *client) {
     return client->config.magazine_items ? sy_thread_self() : NULL;
 }
 
+/* The kind of the client may have changed (profiled.h). A function of the program that the flush
+ * has called may have used the slot, or have lost it its magazines. */
+static void reopen(sy_client *client, sy_slot *slot) {
+    if (slot->loaded) sy_client_kind_of(client)->load(slot, sy_slot_unload(slot));
+}
+
 sy_slot *sy_slot_ready(sy_client *client, sy_thread *thread) {
     if (!thread) return NULL;
     sy_slot *slot = sy_thread_slot(thread, client->number);
@@ -101,6 +107,7 @@ sy_slot *sy_slot_ready(sy_client *client, sy_thread *thread) {
         slot->generation = generation;
         slot->reserved = 0;
         sy_slot_flush(client, slot);
+        if (client->config.profiled) reopen(client, slot);
     }
     SY_INVARIANT(slot_is_bounded(slot));
     return slot;

@@ -19,6 +19,7 @@
 #ifndef SY_MAGAZINE_SLOT_H
 #define SY_MAGAZINE_SLOT_H
 
+#include "magazine/profiled.h"
 #include "magazine/sample.h"
 #include "magazine/thread.h"
 
@@ -26,6 +27,7 @@
 typedef struct sy_slot_rule {
     bool shuts_frees; /* they keep the free direction shut: each free is a call */
     bool counts;      /* they count allocations, and shut the one to be guarded (sample.h) */
+    bool profiles;    /* the same for the one that the profile samples (profiled.h) */
 } sy_slot_rule;
 
 /* A step with a rule. It is always inlined, so that it tests nothing. */
@@ -84,16 +86,23 @@ static inline void sy_slot_settle(sy_slot *slot) {
     if (SY_UNLIKELY(slot->gone)) sy_slot_close_gap(slot);
 }
 
+/* Shuts allocation before the item that is to be sampled. */
+SY_STEP void sy_slot_arm(sy_slot_rule rule, sy_slot *slot) {
+    if (rule.counts) sy_sample_arm(slot);
+    if (rule.profiles) sy_profiled_arm(slot);
+}
+
 /* Points the slot at `magazine`, with its count, and shuts what the rule says. */
 SY_STEP void sy_slot_open(sy_slot_rule rule, sy_slot *slot, sy_magazine *magazine) {
     sy_slot_open_both(slot, magazine);
     if (rule.shuts_frees) slot->limit = NULL;
-    if (rule.counts) sy_sample_arm(slot);
+    sy_slot_arm(rule, slot);
 }
 
 /* Comes before items leave the loaded magazine otherwise than by an allocation. */
 SY_STEP void sy_slot_count(sy_slot_rule rule, sy_slot *slot) {
     if (rule.counts) sy_sample_count(slot);
+    if (rule.profiles) sy_profiled_count(slot);
 }
 
 /* Makes `magazine`, with its count, the loaded one. The caller has put the previously loaded
@@ -133,9 +142,9 @@ SY_STEP void sy_slot_push(sy_slot_rule rule, sy_slot *slot, uintptr_t item) {
     __atomic_store_n(slot->top, item, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_RELEASE);
     sy_slot_set_top(slot, slot->top + 1);
-    if (!rule.counts) return;
+    if (!rule.counts && !rule.profiles) return;
     slot->mark++;
-    sy_sample_arm(slot);
+    sy_slot_arm(rule, slot);
 }
 
 /* Pops an item as the inline code does. If allocations are counted, the item is counted later. */
@@ -148,10 +157,8 @@ static inline uintptr_t sy_slot_pop_inline(sy_slot *slot) {
 /* Pops an item; the caller has checked that there is one. */
 SY_STEP uintptr_t sy_slot_pop(sy_slot_rule rule, sy_slot *slot) {
     uintptr_t item = sy_slot_pop_inline(slot);
-    if (rule.counts) {
-        sy_sample_count(slot);
-        sy_sample_arm(slot);
-    }
+    sy_slot_count(rule, slot);
+    sy_slot_arm(rule, slot);
     return item;
 }
 

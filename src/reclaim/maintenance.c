@@ -27,6 +27,7 @@
 #include "debug/fail.h"
 #include "debug/options.h"
 #include "debug/tell.h"
+#include "magazine/client.h"
 #include "os/background.h"
 #include "os/facts.h"
 #include "os/lock.h"
@@ -377,6 +378,7 @@ static void apply_options(void) {
         if (value == SY_MAINTENANCE_YES && sy_maintenance_start() != 0) tell_no_thread();
     }
     if (sy_options_take(SY_LATE_STATS_ON, &value)) listen_to((unsigned)value);
+    sy_clients_profile();
     errno = error;
 }
 
