@@ -3,15 +3,20 @@
  * are live.
  *
  * One object in so many allocated bytes is sampled, with its stack. Each sample stands for as many
- * objects as its chance says, so the sums are estimates without a bias. The other allocations and
- * frees cost no more than without a profile. So a profile can be taken in production, begun and
- * ended while the program runs.
+ * objects as its chance says, so the sums are estimates without a bias. So a profile can be taken
+ * in production, begun and ended while the program runs.
  *
- * Only objects of the drop-in malloc (libslabyard-malloc) are sampled: those of malloc, of C++'s
- * operators and of the other functions that it replaces. The functions sy_malloc, sy_cache_alloc
- * and others of these headers make objects that are in no profile. Nor are there samples of size
- * classes with options that check objects (`check`, `guard`). The option `profile` begins a profile
- * when the program starts.
+ *     objects of              are sampled                   while a profile is taken
+ *     malloc, C++'s new,      with the drop-in malloc       the others cost no more than without
+ *     and so on               (libslabyard-malloc)
+ *     sy_malloc and so on     unless malloc is the drop-in  each free takes some 180 instructions
+ *     sy_heap_alloc           yes                           the same
+ *     sy_cache_alloc          without SY_HANDLES and        the same
+ *                             SY_EPOCHS
+ *     pools, epochs, handles  no
+ *
+ * Objects that are checked or guarded (`check`, `guard`, SY_CHECKED, SY_GUARD) are not sampled. The
+ * option `profile` begins a profile when the program starts.
  *
  * Threads: any thread.
  */
@@ -28,14 +33,16 @@ SY_BEGIN_DECLS
 
 /**
  * Begins a profile: from now on one object is sampled in `mean` allocated bytes, on average. An
- * earlier profile is forgotten. If a profile is being taken already, only the mean changes. Other
- * threads take samples once they have made 2,000 more allocations of a size class.
+ * earlier profile is forgotten. If a profile is being taken already, only the mean changes. With
+ * the drop-in malloc, other threads take samples once they have made 2,000 more allocations of a size
+ * class. Without it, they begin at once on Linux, and elsewhere with the next magazine that they
+ * exchange.
  *
  * Returns 0, or -1 with errno.
  *
  * Errors:
  *     EINVAL     mean is 0, or more than 1 GiB
- *     ENOTSUP    the program's malloc is not Slabyard's, or the platform records no stacks
+ *     ENOTSUP    the platform records no stacks
  *     ENOMEM     no memory for the table of samples
  *
  *     if (sy_profile_start(SY_PROFILE_MEAN) != 0) perror("profile");
@@ -43,8 +50,9 @@ SY_BEGIN_DECLS
 SY_API int sy_profile_start(size_t mean);
 
 /**
- * Ends the profile: no more objects are sampled. The profile stays, and frees of its objects are
- * still noted, until the next one begins.
+ * Ends the profile: no more objects are sampled. The profile stays until the next one begins. Frees
+ * of its objects are still noted if malloc allocated them, or if they are larger than 128 KiB; the
+ * other objects stay in the profile as they are now.
  *
  * Returns 0, or -1 with errno.
  *

@@ -282,12 +282,11 @@ static const row table[OPTIONS] = {
                          "without."},
                 .type = TYPE_GUARD,
                 .service = SY_OS_GUARDS},
-    [PROFILE] =
-        {.says = {"profile", "BYTES, or off", "512K", "off",
-                  "The drop-in malloc samples objects, one in so many allocated bytes, with "
-                  "their stacks, for sy_profile_write."},
-         .type = TYPE_PROFILE,
-         .service = SY_OS_STACKS},
+    [PROFILE] = {.says = {"profile", "BYTES, or off", "512K", "off",
+                          "Samples objects, one in so many allocated bytes, with their stacks, for "
+                          "sy_profile_write."},
+                 .type = TYPE_PROFILE,
+                 .service = SY_OS_STACKS},
     [PROFILE_FILE] = {.says = {"profile-file", "PATH, or off", NULL, "off",
                                "The file that the profile is written to at exit, in the format of "
                                "pprof; %p in the name stands for the number of the process. Sets "

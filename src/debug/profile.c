@@ -374,7 +374,7 @@ uint64_t sy_profile_left_out(void) {
 
 /* ---- invariants ---- */
 
-/* The bytes of the records, and of settled ones, are those allocated and not freed. The lock is held. */
+/* The bytes of records, also of settled ones, are those allocated and not freed. The lock is held. */
 static size_t verify_table(table *in) {
     SY_HOLDS(&lock);
     size_t wrong = 0;

@@ -49,8 +49,8 @@ static inline double sy_profile_chance(size_t bytes, uint64_t mean) {
 
 /* Until when the frees of an object are noticed. */
 typedef enum sy_profile_frees {
-    SY_PROFILE_FREES_SEEN,      /* always: it lies where frees take the slow path */
-    SY_PROFILE_FREES_SEEN_NOW,  /* as long as a profile is taken (magazine/profiled.h) */
+    SY_PROFILE_FREES_SEEN,     /* always: it lies where frees take the slow path */
+    SY_PROFILE_FREES_SEEN_NOW, /* as long as a profile is taken (magazine/profiled.h) */
 } sy_profile_frees;
 
 /* Notes a new object of `size` bytes that was sampled by this chance. errno is kept. */

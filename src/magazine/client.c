@@ -292,37 +292,37 @@ SY_STEP void free_item(sy_slot_rule rule, sy_client *client, uintptr_t item) {
 /* ---- the kinds ---- */
 
 /* The kind sy_client_NAME: the functions above with a constant rule. */
-#define TWO_WAY_KIND(NAME, SHUTS_FREES, COUNTS, PROFILES)                                       \
-    static const sy_slot_rule NAME##_rule = {                                                   \
-        .shuts_frees = (SHUTS_FREES), .counts = (COUNTS), .profiles = (PROFILES)};              \
-    static bool NAME##_alloc_second(sy_client *client, uintptr_t *item) {                       \
-        return alloc_second(NAME##_rule, client, item);                                         \
-    }                                                                                           \
-    static bool NAME##_alloc_rest(sy_client *client, uintptr_t *item) {                         \
-        return alloc_rest(NAME##_rule, client, item);                                           \
-    }                                                                                           \
-    static size_t NAME##_alloc_loaded(sy_client *client, uintptr_t *items, size_t count) {      \
-        return alloc_loaded(NAME##_rule, client, items, count);                                 \
-    }                                                                                           \
-    static sy_freed NAME##_free_second(sy_client *client, uintptr_t item) {                     \
-        return free_second(NAME##_rule, client, item);                                          \
-    }                                                                                           \
-    static void NAME##_free(sy_client *client, uintptr_t item) {                                \
-        free_item(NAME##_rule, client, item);                                                   \
-    }                                                                                           \
-    static void NAME##_load(sy_slot *slot, sy_magazine *magazine) {                             \
-        sy_slot_load(NAME##_rule, slot, magazine);                                              \
-    }                                                                                           \
-    static void NAME##_count(sy_slot *slot) { sy_slot_count(NAME##_rule, slot); }               \
-    const sy_client_kind sy_client_##NAME = {                                                   \
-        .alloc_second = NAME##_alloc_second,                                                    \
-        .alloc_rest = NAME##_alloc_rest,                                                        \
-        .alloc_loaded = NAME##_alloc_loaded,                                                    \
-        .free_second = NAME##_free_second,                                                      \
-        .free = NAME##_free,                                                                    \
-        .reserve = sy_slot_reserve_both,                                                        \
-        .load = NAME##_load,                                                                    \
-        .count = NAME##_count,                                                                  \
+#define TWO_WAY_KIND(NAME, SHUTS_FREES, COUNTS, PROFILES)                                  \
+    static const sy_slot_rule NAME##_rule = {                                              \
+        .shuts_frees = (SHUTS_FREES), .counts = (COUNTS), .profiles = (PROFILES)};         \
+    static bool NAME##_alloc_second(sy_client *client, uintptr_t *item) {                  \
+        return alloc_second(NAME##_rule, client, item);                                    \
+    }                                                                                      \
+    static bool NAME##_alloc_rest(sy_client *client, uintptr_t *item) {                    \
+        return alloc_rest(NAME##_rule, client, item);                                      \
+    }                                                                                      \
+    static size_t NAME##_alloc_loaded(sy_client *client, uintptr_t *items, size_t count) { \
+        return alloc_loaded(NAME##_rule, client, items, count);                            \
+    }                                                                                      \
+    static sy_freed NAME##_free_second(sy_client *client, uintptr_t item) {                \
+        return free_second(NAME##_rule, client, item);                                     \
+    }                                                                                      \
+    static void NAME##_free(sy_client *client, uintptr_t item) {                           \
+        free_item(NAME##_rule, client, item);                                              \
+    }                                                                                      \
+    static void NAME##_load(sy_slot *slot, sy_magazine *magazine) {                        \
+        sy_slot_load(NAME##_rule, slot, magazine);                                         \
+    }                                                                                      \
+    static void NAME##_count(sy_slot *slot) { sy_slot_count(NAME##_rule, slot); }          \
+    const sy_client_kind sy_client_##NAME = {                                              \
+        .alloc_second = NAME##_alloc_second,                                               \
+        .alloc_rest = NAME##_alloc_rest,                                                   \
+        .alloc_loaded = NAME##_alloc_loaded,                                               \
+        .free_second = NAME##_free_second,                                                 \
+        .free = NAME##_free,                                                               \
+        .reserve = sy_slot_reserve_both,                                                   \
+        .load = NAME##_load,                                                               \
+        .count = NAME##_count,                                                             \
     }
 
 TWO_WAY_KIND(plain, false, false, false);

@@ -21,9 +21,15 @@ bool sy_client_samples(sy_client *client, double *chance) {
     uint64_t mean = sy_profile_mean();
     *chance = sy_profile_chance(client->config.item_bytes, mean);
     if (!counts) return *chance > 0 && sy_chance(*chance);
-    bool samples = sy_countdown_end(&slot->countdown, sy_countdown_tag(mean), *chance, SY_COUNTDOWN_MAX - 1);
+    bool samples =
+        sy_countdown_end(&slot->countdown, sy_countdown_tag(mean), *chance, SY_COUNTDOWN_MAX - 1);
     if (sy_client_is_profiled(client)) sy_profiled_arm(slot);
     return samples;
+}
+
+void sy_profiled_renew(sy_slot *slot) {
+    int32_t tag = sy_countdown_tag(sy_profile_mean());
+    if ((slot->countdown & SY_COUNTDOWN_TAG) != tag) slot->countdown = 0;
 }
 
 /* ---- beginning and ending ---- */
@@ -32,7 +38,9 @@ enum { TRIES = 100 }; /* to find a thread outside of its slow paths, which take 
 
 static uintptr_t *const above_all = (uintptr_t *)UINTPTR_MAX;
 
-static bool on; /* guarded by the lock of the thread list */
+/* Guarded by the lock of the thread list. */
+static bool on;
+static uint64_t mean_then; /* at the last change */
 
 /* The drop-in malloc samples objects of size classes itself (heap/sampled.h). */
 static bool may_profile(const sy_client_config *config) {
@@ -93,10 +101,12 @@ static void shut_thread(sy_thread *thread) {
 
 void sy_clients_profile(void) {
     sy_threads_lock();
-    bool before = on;
-    on = sy_profile_mean() != 0;
-    if (before && !on) sy_profile_settle();
-    if (before != on && change_kinds() && on)
+    uint64_t mean = sy_profile_mean();
+    bool changes = mean != mean_then, ends = on && !mean;
+    on = mean != 0;
+    mean_then = mean;
+    if (ends) sy_profile_settle();
+    if (changes && change_kinds() && on)
         for (sy_thread *thread = sy_threads_first(); thread; thread = thread->next)
             shut_thread(thread);
     sy_threads_unlock();

@@ -50,6 +50,10 @@ static inline bool sy_profiled_is_due(sy_slot *slot) {
     return slot->countdown < SY_COUNTDOWN_ONE;
 }
 
+/* A profile may have begun, or have another mean now: a count for another mean ends, so that the
+ * next allocation is looked at. */
+void sy_profiled_renew(sy_slot *slot);
+
 /* The kind of a client that is being opened. The lock of the thread list is held. */
 const sy_client_kind *sy_profiled_kind(const sy_client_config *config);
 

@@ -74,7 +74,8 @@ __attribute__((weak)) bool sy_threads_may_be_reached(void) { return false; }
 
 static bool may_take(const sy_client *client) {
     const sy_client_config *config = &client->config;
-    return !client->suspended && sy_client_kind_of(client) == &sy_client_plain && !config->calls_back;
+    return !client->suspended && sy_client_kind_of(client) == &sy_client_plain &&
+           !config->calls_back;
 }
 
 /* Whether the slot has items, and `top` is where it was. Its thread may be using it right now, so

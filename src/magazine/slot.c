@@ -94,6 +94,7 @@ sy_thread *sy_slot_owner(const sy_client *client) {
 /* The kind of the client may have changed (profiled.h). A function of the program that the flush
  * has called may have used the slot, or have lost it its magazines. */
 static void reopen(sy_client *client, sy_slot *slot) {
+    if (sy_client_is_profiled(client)) sy_profiled_renew(slot);
     if (slot->loaded) sy_client_kind_of(client)->load(slot, sy_slot_unload(slot));
 }
 

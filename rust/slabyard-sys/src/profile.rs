@@ -1,5 +1,4 @@
-//! `slabyard/profile.h`: profiles of the drop-in `malloc`, from samples. In a program whose C `malloc` is
-//! another, they fail with `ENOTSUP`.
+//! `slabyard/profile.h`: profiles of the heap, from samples.
 
 use crate::c_int;
 

@@ -137,6 +137,8 @@ pub mod parts;
 mod pinned;
 mod pool;
 mod pool_functions;
+#[cfg(all(feature = "std", unix))]
+pub mod profile;
 mod raw;
 mod rc;
 mod reclaim;
