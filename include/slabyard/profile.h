@@ -34,9 +34,9 @@ SY_BEGIN_DECLS
 /**
  * Begins a profile: from now on one object is sampled in `mean` allocated bytes, on average. An
  * earlier profile is forgotten. If a profile is being taken already, only the mean changes. With
- * the drop-in malloc, other threads take samples once they have made 2,000 more allocations of a size
- * class. Without it, they begin at once on Linux, and elsewhere with the next magazine that they
- * exchange.
+ * the drop-in malloc, other threads take samples once they have made 2,000 more allocations of a
+ * size class. Without it, they begin at once on Linux, and elsewhere with the next magazine that
+ * they exchange.
  *
  * Returns 0, or -1 with errno.
  *

@@ -16,6 +16,7 @@
  *     fault.h   reports and handlers for misuse that would corrupt memory
  *     audit.h   allocation tags, the last operations of a cache, leaks
  *     profile.h profiles of the heap, from samples
+ *     count.h   what a thread allocates, for tests
  *     fail.h    allocation failures on request, for tests
  *     options.h options that are set without recompiling
  *
@@ -27,6 +28,7 @@
 #include <slabyard/audit.h>
 #include <slabyard/cache.h>
 #include <slabyard/checks.h>
+#include <slabyard/count.h>
 #include <slabyard/epoch.h>
 #include <slabyard/fail.h>
 #include <slabyard/fault.h>

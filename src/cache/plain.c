@@ -18,10 +18,11 @@
 #include "debug/fault.h"
 #include "debug/profile.h"
 
-/* The object was allocated while a profile is taken, and not inline. */
+/* The object was allocated while a profile is taken or threads count, and not inline. */
 static SY_COLD void sy_plain_profile(sy_cache *cache, size_t size, uintptr_t item) {
     sy_cpu_keep_frame();
     double chance;
+    if (sy_profile_counter) sy_profile_count((const void *)item, size);
     if (sy_client_samples(&cache->client, &chance))
         sy_profile_note((const void *)item, size, chance, SY_PROFILE_FREES_SEEN_NOW);
 }

@@ -2,7 +2,7 @@
  * profile.c: see profile.h. One lock guards the whole table: it is taken for a sample and for the
  * free of one, which are rare.
  *
- *     table:  | heads | heads of sites | sites | records ... committed as they are used |
+ *     table:  | heads | heads of sites | sites | counters | records ... committed when used |
  *
  * Records and sites hang in chains, by a hash of the address or stack. A record that is free hangs
  * in the list of free ones.
@@ -41,8 +41,8 @@ typedef struct record {
     uint64_t weight; /* objects that it stands for, in 1 / PARTS */
     uint64_t time;   /* of the allocation: sy_os_now */
     uint32_t thread; /* that allocated it: sy_os_thread */
-    uint32_t site;
-    uint32_t next; /* number of the next record in its chain, or of the next free one; 0: none */
+    uint32_t site;   /* SY_PROFILE_COUNTED: number of the counter */
+    uint32_t next;   /* number of the next record in its chain, or of the next free one; 0: none */
     sy_profile_frees frees;
 } record;
 
@@ -57,6 +57,7 @@ typedef struct table {
     _Atomic uint32_t heads[HEADS];
     uint32_t site_heads[SITE_HEADS];
     site sites[SITES];
+    sy_profile_counts counters[SY_PROFILE_COUNTERS + 1]; /* by number */
     record records[RECORDS];
 } table;
 
@@ -75,6 +76,7 @@ static uint32_t free_record; /* the first in the list; 0: none */
 static uint32_t site_count;
 static uint64_t left_out;
 static uint64_t settled_bytes; /* of records that have ended while their objects were live */
+static uint32_t counting;      /* a bit for each counter in use, by its number less 1 */
 static bool torn; /* in the child of a fork: another thread was changing what the lock guards */
 
 static table *known_table(void) { return atomic_load_explicit(&the_table, memory_order_acquire); }
@@ -174,9 +176,10 @@ static void link_record(table *in, uint32_t number) {
     _Atomic uint32_t *head = &in->heads[head_of((const void *)it->object)];
     it->next = atomic_load_explicit(head, memory_order_relaxed);
     atomic_store_explicit(head, number, memory_order_relaxed);
+    count_out(1);
+    if (it->frees == SY_PROFILE_COUNTED) return;
     in->sites[it->site].allocated += it->weight;
     in->sites[it->site].allocated_bytes += bytes_of(it);
-    count_out(1);
 }
 
 /* Takes the record `at`, which comes after `before` (0: none) in its chain, out of it, and frees
@@ -199,55 +202,68 @@ static uint32_t unlink_record(table *in, _Atomic uint32_t *head, uint32_t before
 /* The object of the record is freed. The lock is held. */
 static void count_freed(table *in, const record *it) {
     SY_HOLDS(&lock);
+    if (it->frees == SY_PROFILE_COUNTED) {
+        in->counters[it->site].frees++;
+        in->counters[it->site].live_bytes -= it->size;
+        return;
+    }
     in->sites[it->site].freed += it->weight;
     in->sites[it->site].freed_bytes += bytes_of(it);
 }
 
-/* Ends the record of the object. Returns whether there was one. The lock is held. */
-static bool forget_object(table *in, const void *object) {
+/* Whether a record ends now; if so, it is counted. The lock is held. */
+typedef bool ends_record(table *in, const record *it, const void *arg);
+
+/* Ends records in a chain. */
+static void end_in_chain(table *in, _Atomic uint32_t *head, ends_record *ends, const void *arg) {
     SY_HOLDS(&lock);
-    _Atomic uint32_t *head = &in->heads[head_of(object)];
     uint32_t before = 0, at = atomic_load_explicit(head, memory_order_relaxed);
-    while (at && record_of(in, at)->object != (uintptr_t)object) {
-        before = at;
-        at = record_of(in, at)->next;
+    while (at) {
+        if (ends(in, record_of(in, at), arg)) {
+            at = unlink_record(in, head, before, at);
+        } else {
+            before = at;
+            at = record_of(in, at)->next;
+        }
     }
-    if (!at) return false;
-    count_freed(in, record_of(in, at));
-    unlink_record(in, head, before, at);
-    return true;
 }
 
-/* Ends the records that `ends` accepts, after it has counted them. */
-static void end_records(bool (*ends)(table *in, const record *it, const void *arg),
-                        const void *arg) {
+static void end_in_all_chains(table *in, ends_record *ends, const void *arg) {
+    SY_HOLDS(&lock);
+    for (uint32_t i = 0; i < HEADS; i++) end_in_chain(in, &in->heads[i], ends, arg);
+}
+
+static void end_records(ends_record *ends, const void *arg) {
     table *in = known_table();
     if (!in || !atomic_load_explicit(&sy_profile_records, memory_order_relaxed)) return;
     sy_lock_acquire(&lock);
-    for (uint32_t i = 0; i < HEADS; i++) {
-        _Atomic uint32_t *head = &in->heads[i];
-        uint32_t before = 0, at = atomic_load_explicit(head, memory_order_relaxed);
-        while (at) {
-            if (ends(in, record_of(in, at), arg)) {
-                at = unlink_record(in, head, before, at);
-            } else {
-                before = at;
-                at = record_of(in, at)->next;
-            }
-        }
-    }
+    end_in_all_chains(in, ends, arg);
     sy_lock_release(&lock);
 }
 
-/* The lock is held. */
+static bool is_in_profile(table *in, const record *it, const void *arg) {
+    (void)in, (void)arg;
+    return it->frees != SY_PROFILE_COUNTED;
+}
+
+/* Objects that are counted stay. The lock is held. */
+static void clear_profile(table *in) {
+    SY_HOLDS(&lock);
+    end_in_all_chains(in, is_in_profile, NULL);
+    memset(in->site_heads, 0, sizeof in->site_heads);
+    site_count = 0;
+    left_out = settled_bytes = 0;
+}
+
+/* Another thread was changing the table when the process was forked. The lock is held. */
 static void clear_table(table *in) {
     SY_HOLDS(&lock);
     for (uint32_t i = 0; i < HEADS; i++)
         atomic_store_explicit(&in->heads[i], 0, memory_order_relaxed);
-    memset(in->site_heads, 0, sizeof in->site_heads);
-    used = free_record = site_count = 0;
-    left_out = settled_bytes = 0;
+    for (uint32_t i = 1; i <= SY_PROFILE_COUNTERS; i++) in->counters[i].lost = true;
+    used = free_record = 0;
     atomic_store_explicit(&sy_profile_records, 0, memory_order_relaxed);
+    clear_profile(in);
 }
 
 /* ---- an object's life ---- */
@@ -283,18 +299,34 @@ void sy_profile_note(const void *object, size_t size, double chance, sy_profile_
     errno = error;
 }
 
+typedef struct freed {
+    const void *object;
+    bool sampled; /* it was in the profile */
+} freed;
+
+/* An object that is counted may be in the profile, too: it has two records then. */
+static bool is_freed(table *in, const record *it, const void *arg) {
+    freed *it_is = (freed *)(uintptr_t)arg;
+    if (it->object != (uintptr_t)it_is->object) return false;
+    it_is->sampled |= it->frees != SY_PROFILE_COUNTED;
+    count_freed(in, it);
+    return true;
+}
+
 void sy_profile_forget_slow(const void *object) {
     table *in = known_table();
-    if (!in || !atomic_load_explicit(&in->heads[head_of(object)], memory_order_relaxed)) return;
+    _Atomic uint32_t *head = in ? &in->heads[head_of(object)] : NULL;
+    if (!head || !atomic_load_explicit(head, memory_order_relaxed)) return;
+    freed it = {.object = object};
     sy_lock_acquire(&lock);
-    bool found = forget_object(in, object);
+    end_in_chain(in, head, is_freed, &it);
     sy_lock_release(&lock);
-    if (found) SY_PROBE_FREE(object);
+    if (it.sampled) SY_PROBE_FREE(object);
 }
 
 static bool settles(table *in, const record *it, const void *arg) {
     (void)in, (void)arg;
-    if (it->frees == SY_PROFILE_FREES_SEEN) return false;
+    if (it->frees != SY_PROFILE_FREES_SEEN_NOW) return false;
     settled_bytes += bytes_of(it);
     return true;
 }
@@ -317,6 +349,80 @@ void sy_profile_forget_all(bool (*is_gone)(const void *object, const void *arg),
     end_records(goes, &(gone){is_gone, arg});
 }
 
+/* ---- counts of a thread ---- */
+
+SY_TLS uint32_t sy_profile_counter;
+
+static _Atomic uint32_t counting_threads;
+
+bool sy_profile_watches(void) {
+    return sy_profile_mean() || atomic_load_explicit(&counting_threads, memory_order_relaxed);
+}
+
+int sy_profile_begin_count(void) {
+    table *in = sy_profile_counter ? NULL : need_table();
+    if (!in) {
+        errno = sy_profile_counter ? EBUSY : ENOMEM;
+        return -1;
+    }
+    sy_lock_acquire(&lock);
+    unsigned free = counting != UINT32_MAX ? (unsigned)__builtin_ctz(~counting) : 0;
+    bool found = !(counting & UINT32_C(1) << free);
+    if (found) {
+        counting |= UINT32_C(1) << free;
+        in->counters[free + 1] = (sy_profile_counts){.allocations = 0};
+        sy_profile_counter = free + 1;
+    }
+    sy_lock_release(&lock);
+    if (!found) errno = EAGAIN;
+    if (found) atomic_fetch_add_explicit(&counting_threads, 1, memory_order_relaxed);
+    return found ? 0 : -1;
+}
+
+static bool is_of_counter(table *in, const record *it, const void *number) {
+    (void)in;
+    return it->frees == SY_PROFILE_COUNTED && it->site == *(const uint32_t *)number;
+}
+
+void sy_profile_end_count(sy_profile_counts *counts) {
+    table *in = known_table();
+    uint32_t number = sy_profile_counter;
+    sy_profile_counter = 0;
+    sy_lock_acquire(&lock);
+    *counts = in->counters[number];
+    end_in_all_chains(in, is_of_counter, &number);
+    counting &= ~(UINT32_C(1) << (number - 1));
+    sy_lock_release(&lock);
+    atomic_fetch_sub_explicit(&counting_threads, 1, memory_order_relaxed);
+}
+
+/* Adds an object of `size` bytes. The lock is held. */
+static void count_allocated(sy_profile_counts *counts, size_t size) {
+    SY_HOLDS(&lock);
+    counts->allocations++;
+    counts->bytes += size;
+    counts->live_bytes += size;
+    if (counts->live_bytes > counts->peak_bytes) counts->peak_bytes = counts->live_bytes;
+}
+
+void sy_profile_count(const void *object, size_t size) {
+    int error = errno;
+    table *in = known_table();
+    sy_lock_acquire(&lock);
+    uint32_t number = take_record(in);
+    if (number) {
+        *record_of(in, number) = (record){.object = (uintptr_t)object,
+                                          .size = size,
+                                          .site = sy_profile_counter,
+                                          .frees = SY_PROFILE_COUNTED};
+        link_record(in, number);
+        count_allocated(&in->counters[sy_profile_counter], size);
+    }
+    in->counters[sy_profile_counter].lost |= !number;
+    sy_lock_release(&lock);
+    errno = error;
+}
+
 /* ---- profiles ---- */
 
 uint64_t sy_profile_mean(void) {
@@ -333,7 +439,7 @@ int sy_profile_begin(uint64_t mean) {
     }
     if (!sy_profile_mean()) {
         sy_lock_acquire(&lock);
-        clear_table(in);
+        clear_profile(in);
         sy_lock_release(&lock);
     }
     atomic_store_explicit(&mean_set, mean, memory_order_relaxed);
@@ -374,7 +480,8 @@ uint64_t sy_profile_left_out(void) {
 
 /* ---- invariants ---- */
 
-/* The bytes of records, also of settled ones, are those allocated and not freed. The lock is held. */
+/* The bytes of records, also of settled ones, are those allocated and not freed. The lock is
+ * held. */
 static size_t verify_table(table *in) {
     SY_HOLDS(&lock);
     size_t wrong = 0;
@@ -383,8 +490,10 @@ static size_t verify_table(table *in) {
     for (uint32_t head = 0; head < HEADS; head++)
         for (uint32_t at = in->heads[head]; at && linked <= used; at = record_of(in, at)->next) {
             const record *it = record_of(in, at);
-            wrong += head_of((const void *)it->object) != head || it->site >= site_count;
-            live += bytes_of(it);
+            bool counted = it->frees == SY_PROFILE_COUNTED;
+            wrong += head_of((const void *)it->object) != head;
+            wrong += it->site >= (counted ? SY_PROFILE_COUNTERS + 1 : site_count);
+            live += counted ? 0 : bytes_of(it);
             linked++;
         }
     for (uint32_t at = free_record; at && waiting <= used; at = record_of(in, at)->next) waiting++;

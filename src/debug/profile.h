@@ -51,6 +51,7 @@ static inline double sy_profile_chance(size_t bytes, uint64_t mean) {
 typedef enum sy_profile_frees {
     SY_PROFILE_FREES_SEEN,     /* always: it lies where frees take the slow path */
     SY_PROFILE_FREES_SEEN_NOW, /* as long as a profile is taken (magazine/profiled.h) */
+    SY_PROFILE_COUNTED,        /* a counted object, which is not in the profile */
 } sy_profile_frees;
 
 /* Notes a new object of `size` bytes that was sampled by this chance. errno is kept. */
@@ -72,6 +73,31 @@ static inline void sy_profile_forget(const void *object) {
     if (SY_UNLIKELY(atomic_load_explicit(&sy_profile_records, memory_order_relaxed) != 0))
         sy_profile_forget_slow(object);
 }
+
+/* ---- counts of what a thread allocates (slabyard/count.h) ---- */
+
+enum { SY_PROFILE_COUNTERS = 32 };
+
+/* The number of this thread's counter; 0: it counts nothing. */
+extern SY_HIDDEN SY_TLS uint32_t sy_profile_counter;
+
+typedef struct sy_profile_counts {
+    uint64_t allocations, bytes, frees, live_bytes, peak_bytes;
+    bool lost; /* an object was not counted: there was no memory for its record */
+} sy_profile_counts;
+
+/* Begins a count of this thread; 0, or -1 with EBUSY, EAGAIN or ENOMEM. The layers above then call
+ * sy_profile_count for each of its allocations, and sy_profile_forget for each free. */
+int sy_profile_begin_count(void);
+void sy_profile_end_count(sy_profile_counts *counts);
+
+/* Counts a new object of this thread, which has a counter. errno is kept. */
+void sy_profile_count(const void *object, size_t size);
+
+/* Whether a profile is taken, or a thread counts. */
+bool sy_profile_watches(void);
+
+/* ---- what was found ---- */
 
 /* What was sampled at a stack: estimates for all objects. */
 typedef struct sy_profile_site {

@@ -144,7 +144,8 @@ static void *span_to_write(size_t size, size_t align) {
 /* An object beyond the classes, or NULL, has just been allocated or resized. It is no span if large
  * objects are checked. */
 static void *note_span(void *object, size_t size) {
-    if (SY_UNLIKELY(sy_profile_mean()) && object && span_of(object)) sy_sampled_span(object, size);
+    if (SY_UNLIKELY(sy_profile_watches()) && object && span_of(object))
+        sy_sampled_span(object, size);
     return object;
 }
 

@@ -142,6 +142,7 @@ SY_COLD void *sy_sampled_alloc(unsigned class_number, size_t size, size_t align)
 SY_COLD void sy_sampled_span(const void *object, size_t size) {
     sy_cpu_keep_frame();
     double chance = sy_profile_chance(size, sy_profile_mean());
+    if (sy_profile_counter) sy_profile_count(object, size);
     if (chance > 0 && sy_chance(chance))
         sy_profile_note(object, size, chance, SY_PROFILE_FREES_SEEN);
 }

@@ -29,7 +29,8 @@
  * then the caller allocates as usual. errno is kept. */
 void *sy_sampled_alloc(unsigned class_number, size_t size, size_t align);
 
-/* Called for a new span, or one whose size has changed: it is in the profile by its own chance. */
+/* Called for a new span, or one whose size has changed: it is in the profile by its own chance, and
+ * counted if this thread counts. */
 void sy_sampled_span(const void *object, size_t size);
 
 /* Whether the cache is the one of sampled objects that are guarded. */

@@ -226,7 +226,7 @@ bool sy_client_freed_last(const sy_client *client, uintptr_t item);
  */
 bool sy_client_due(sy_client *client);
 
-/* Whether a profile may sample what is allocated from the client at present. */
+/* Whether a profile may sample what is allocated from the client at present, or threads count. */
 static inline bool sy_client_is_profiled(const sy_client *client) {
     return sy_client_kind_of(client) == &sy_client_profiled;
 }
@@ -236,8 +236,8 @@ static inline bool sy_client_is_profiled(const sy_client *client) {
  * counted. */
 bool sy_client_samples(sy_client *client, double *chance);
 
-/* Called when a profile has begun or ended (sy_profile_mean): from now on the clients with
- * `profiled` are of the kind `profiled`, or not. */
+/* Called when a profile or a count has begun or ended (sy_profile_watches): from now on the clients
+ * with `profiled` are of the kind `profiled`, or not. */
 void sy_clients_profile(void);
 
 /* Flushes this thread's loaded items of one-way clients: the next word comes from refill. */

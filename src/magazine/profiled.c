@@ -102,12 +102,13 @@ static void shut_thread(sy_thread *thread) {
 void sy_clients_profile(void) {
     sy_threads_lock();
     uint64_t mean = sy_profile_mean();
-    bool changes = mean != mean_then, ends = on && !mean;
-    on = mean != 0;
+    bool before = on, changes = mean != mean_then;
+    on = sy_profile_watches();
+    if (mean_then && !mean) sy_profile_settle();
     mean_then = mean;
-    if (ends) sy_profile_settle();
-    if (changes && change_kinds() && on)
-        for (sy_thread *thread = sy_threads_first(); thread; thread = thread->next)
+    bool all = (changes || on != before) && change_kinds();
+    for (sy_thread *thread = on ? sy_threads_first() : NULL; thread; thread = thread->next)
+        if (all || thread == sy_thread_running()) /* this one may count from now on */
             shut_thread(thread);
     sy_threads_unlock();
 }

@@ -18,6 +18,9 @@
  * A slot that was opened by another kind has an old countdown, with another tag, and frees may have
  * been inline until now. So there can be more items than at `mark`: these count as none.
  *
+ * While a thread counts all that it allocates (slabyard/count.h), its slots leave no item to the
+ * inline code.
+ *
  * Items of batches and of reserves are counted, too. Those that leave a magazine whose thread is
  * parked or has ended are not.
  *
@@ -39,7 +42,8 @@ static inline void sy_profiled_count(sy_slot *slot) {
 /* Shuts frees, and allocation before the item that is to be looked at. */
 static inline void sy_profiled_arm(sy_slot *slot) {
     uintptr_t *items = slot->loaded->items;
-    ptrdiff_t inline_ones = slot->countdown > 0 ? slot->countdown / SY_COUNTDOWN_ONE : 0;
+    bool none = slot->countdown <= 0 || sy_profile_counter;
+    ptrdiff_t inline_ones = none ? 0 : slot->countdown / SY_COUNTDOWN_ONE;
     slot->base = inline_ones < slot->top - items ? slot->top - inline_ones : items;
     slot->limit = NULL;
 }
@@ -47,7 +51,7 @@ static inline void sy_profiled_arm(sy_slot *slot) {
 /* Whether the next allocation is to be looked at (sy_client_samples). */
 static inline bool sy_profiled_is_due(sy_slot *slot) {
     sy_profiled_count(slot);
-    return slot->countdown < SY_COUNTDOWN_ONE;
+    return slot->countdown < SY_COUNTDOWN_ONE || sy_profile_counter;
 }
 
 /* A profile may have begun, or have another mean now: a count for another mean ends, so that the

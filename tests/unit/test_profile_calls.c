@@ -1,9 +1,9 @@
 /*
  * test_profile_calls.c: profiles of a program that is linked with the library
- * (magazine/profiled.h): objects of sy_malloc, of separate heaps and of caches, which programs allocate and free inline.
- * That the estimates have no bias, that live bytes are those of the program, and what happens when
- * a profile begins and ends while threads run. Random numbers have fixed seeds. Each test runs in a
- * child.
+ * (magazine/profiled.h): objects of sy_malloc, of separate heaps and of caches, which programs
+ * allocate and free inline. That the estimates have no bias, that live bytes are those of the
+ * program, and what happens when a profile begins and ends while threads run. Random numbers have
+ * fixed seeds. Each test runs in a child.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -260,6 +260,7 @@ fn structs_and_numbers_are_those_of_c() {
         struct sy_epoch_stats as "sy_epoch_stats" {
             name, number, age_ns, closed_ns, threads, objects, slabs, bytes
         }
+        struct sy_counted as "sy_counted" { allocations, bytes, frees, live, live_bytes, peak_bytes }
         struct sy_trace as "sy_trace" { frames, depth, thread, age }
         struct sy_fault as "sy_fault" { kind, cache, object_size, address, found_cache, found_size,
             told_size, object, offset, damage, damage_bytes, allocated, freed, access, held_in }

@@ -148,6 +148,8 @@ mod refusal;
 mod report;
 mod slot;
 mod stats;
+#[cfg(feature = "std")]
+pub mod test;
 mod type_name;
 
 pub use allocator::Slabyard;
