@@ -204,7 +204,7 @@ int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned numbe
         .admits = sy_cache_admit,
         .flushes_many = cache->flags & SY_HANDLES,
         .number = number,
-        .of_heap = cache->quota && cache->quota != &sy_quota_process,
+        .of_heap = sy_cache_is_of_heap(cache),
         .profiled = is_profiled(cache),
     };
     if (sy_client_open(&cache->client, &client) != 0) {
@@ -254,7 +254,7 @@ static bool is_of_cache(const void *object, const void *cache) {
 
 void sy_cache_destroy_all(sy_cache *cache) {
     if (!cache || !sy_cache_suspend(cache, end_all, cache)) return;
-    sy_tell->leaks(cache);
+    if (!sy_cache_is_of_heap(cache)) sy_tell->leaks(cache); /* the heap has told it of all */
     if (cache->client.config.profiled) sy_profile_forget_all(is_of_cache, cache);
     if (cache->flags & SY_EPOCHS) sy_epochs_forget(cache);
     sy_guarded_forget(cache);
@@ -277,7 +277,7 @@ void sy_cache_destroy_all(sy_cache *cache) {
 
 int sy_cache_destroy(sy_cache *cache) {
     if (!cache) return 0;
-    if (cache->quota && cache->quota != &sy_quota_process) { /* a separate heap owns the cache */
+    if (sy_cache_is_of_heap(cache)) {
         errno = EINVAL;
         return -1;
     }

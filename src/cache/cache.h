@@ -116,6 +116,11 @@ static inline bool sy_cache_has_view(const sy_cache *cache, const sy_bins *bins)
 
 /* ---- cache.c: creation, for the heap's static caches too ---- */
 
+/* Whether a separate heap owns the cache, as one of its size classes. */
+static inline bool sy_cache_is_of_heap(const sy_cache *cache) {
+    return cache->quota && cache->quota != &sy_quota_process;
+}
+
 /* Opens a cache in `cache`, which is zeroed memory; only the quota may be set, if it is not the
  * process's. `number`: the number of its client; 0: any. 0, or -1 as sy_cache_create. */
 int sy_cache_open(sy_cache *cache, const sy_cache_config *config, unsigned number);

@@ -26,7 +26,8 @@ typedef struct sy_teller {
     /* A line, at once, even while this thread tells something. The caller may hold locks, except
      * that of the options. errno is kept. */
     void (*line)(const char *line, size_t bytes);
-    /* A cache with live objects is about to be destroyed, or cannot be. errno is kept. */
+    /* A cache, or the separate heap that the cache belongs to, is about to be destroyed, or cannot
+     * be because it has live objects. errno is kept. */
     void (*leaks)(struct sy_cache *cache);
     /* Writes the account of memory to where the option `stats-file` says. errno is kept. */
     void (*account)(void);

@@ -167,12 +167,18 @@ sy_heap *sy_heap_create(const sy_heap_config *config) {
 
 static void end_all(void *heap) { sy_heap_destroy_all(heap); }
 
+static void tell_leaks(const sy_heap *heap) {
+    sy_cache *newest = atomic_load_explicit(&heap->quota.caches, memory_order_acquire);
+    if (newest) sy_tell->leaks(newest);
+}
+
 void sy_heap_destroy_all(sy_heap *heap) {
     if (!heap) return;
     for (unsigned i = 0; i < SY_HEAP_CACHES; i++) {
         sy_cache *cache = sy_heap_cache(heap, i);
         if (cache && !sy_cache_suspend(cache, end_all, heap)) return;
     }
+    tell_leaks(heap);
     for (unsigned i = 0; i < SY_HEAP_CACHES; i++) sy_cache_destroy_all(sy_heap_cache(heap, i));
     if (heap->classes_of)
         sy_pages_give(heap->classes_of, sy_round_up(SY_HEAP_NUMBERS_BYTES, sy_os_page_size()));
@@ -205,8 +211,7 @@ int sy_heap_destroy(sy_heap *heap) {
         sy_cache *cache = sy_heap_cache(heap, i);
         if (cache) sy_client_resume(&cache->client);
     }
-    for (unsigned i = 0; i < SY_HEAP_CACHES; i++)
-        if (sy_heap_cache(heap, i)) sy_tell->leaks(sy_heap_cache(heap, i));
+    tell_leaks(heap);
     errno = EBUSY;
     return -1;
 }

@@ -269,6 +269,16 @@ bool sy_report_sees_runtime_alone(void) {
     return is_whose(outer, SY_WHOSE_START) || is_whose(outer, SY_WHOSE_RUNTIME);
 }
 
+/* The text ends with the line, so that the same text is the same line. */
+uint32_t sy_report_seen_line(void) {
+    size_t first = first_line();
+    uint32_t hash = UINT32_C(2166136261); /* FNV-1a */
+    if (first >= line_count) return 0;
+    for (const char *at = lines[first]; *at != '\n'; at++)
+        hash = (hash ^ (unsigned char)*at) * UINT32_C(16777619);
+    return hash;
+}
+
 static void add_frame(const char *indent, size_t number, const char *line) {
     const char *end = strchr(line, '\n') + 1;
     sy_report_text(indent);

@@ -61,6 +61,8 @@ void sy_report_stack(const void *const *frames, size_t depth, const char *indent
  * after this one, so that their lines are found together (lookup.h). */
 void sy_report_look(const void *const *frames, size_t depth, sy_lookup_next *next, void *arg);
 bool sy_report_sees_runtime_alone(void);
+/* A number of the line where the stack begins, most likely another one for each line. */
+uint32_t sy_report_seen_line(void);
 void sy_report_looked(const char *indent);
 /* Adds the thread that writes the report, and the stack (stack.h) where it is. */
 void sy_report_place(uint32_t stack);

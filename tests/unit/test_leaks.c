@@ -594,6 +594,33 @@ static void a_report_says_what_and_where(void **state) {
     sy_cache_destroy_all(cache);
 }
 
+/* Three stacks: two of one line, called from two places, and one with more bytes than each. */
+static __attribute__((noinline)) void allocate_from_a_line(sy_cache *cache, int count) {
+    for (int i = 0; i < count; i++) must(sy_cache_alloc(cache) != NULL);
+    __asm__ volatile("" : : : "memory");
+}
+
+static __attribute__((noinline)) void allocate_elsewhere(sy_cache *cache, int count) {
+    for (int i = 0; i < count; i++) must(sy_cache_alloc(cache) != NULL);
+    __asm__ volatile("nop" : : : "memory");
+}
+
+static void the_line_with_the_most_bytes_comes_first(void **state) {
+    needs(SY_OS_STACKS);
+    (void)state;
+    sy_cache *cache = make("order", SY_AUDIT);
+    allocate_from_a_line(cache, 3);
+    allocate_elsewhere(cache, 4);
+    allocate_from_a_line(cache, 2);
+    const char *text = written_by(report_all, cache);
+    const char *three = strstr(text, "slabyard: 3 objects leaked:");
+    const char *two = strstr(text, "slabyard: 2 objects leaked:");
+    const char *four = strstr(text, "slabyard: 4 objects leaked:");
+    assert_true(three && two && four);
+    assert_true(three < two && two < four);
+    sy_cache_destroy_all(cache);
+}
+
 static void without_leaks_nothing_is_written(void **state) {
     (void)state;
     sy_cache *cache = make("none", SY_AUDIT);
@@ -649,6 +676,26 @@ static void ages_are_from_before_the_search(void **state) {
     sy_fake_reset();
     assert_int_equal(age, 500);
     sy_cache_destroy_all(cache);
+}
+
+/* The report of a heap is one, so that no age contains the time that a report takes. */
+static void a_heap_has_one_report(void **state) {
+    needs(SY_OS_STACKS);
+    (void)state;
+    sy_heap *heap = sy_heap_create(&(sy_heap_config){.name = "tenant", .flags = SY_AUDIT});
+    for (size_t size = 50; size <= 250; size += 50) sy_heap_alloc(heap, size);
+    void *apart = sy_heap_alloc(heap, 60);
+    (void)apart;
+    atomic_store(&sy_options_now.leaks, SY_LEAKS_AT_DESTROY);
+    const char *text = written_by(destroy_heap, heap);
+    atomic_store(&sy_options_now.leaks, 0);
+    const char *group = strstr(text, "slabyard: 5 objects of 50 to 250 bytes leaked: 750 bytes in "
+                                     "cache \"tenant\", allocated ");
+    assert_non_null(group);
+    assert_non_null(strstr(group, "slabyard: 1 object leaked: 60 bytes in cache \"tenant-64\""));
+    const char *total = strstr(text, "  total: 6 objects, 810 bytes\n");
+    assert_true(total && total > group && !strstr(total + strlen("  total"), "  total"));
+    sy_heap_destroy_all(heap);
 }
 
 static void destroying_reports_by_the_option(void **state) {
@@ -840,6 +887,8 @@ int main(void) {
         cmocka_unit_test(a_handle_reaches_its_object),
         cmocka_unit_test(a_report_says_what_and_where),
         cmocka_unit_test(a_report_asks_one_child_for_all_stacks),
+        cmocka_unit_test(the_line_with_the_most_bytes_comes_first),
+        cmocka_unit_test(a_heap_has_one_report),
         cmocka_unit_test(without_leaks_nothing_is_written),
         cmocka_unit_test(ages_are_from_before_the_search),
         cmocka_unit_test(destroying_reports_by_the_option),
