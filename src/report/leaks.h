@@ -17,9 +17,8 @@
 
 #include "os/start.h"
 
-/* Reports the live objects of a cache that is to be destroyed, or of all caches of the separate heap
- * that it belongs to, if the option `leaks` asks for it.
- * No lock is held; errno is kept. */
+/* Reports the live objects of a cache that is to be destroyed, or of all caches of the separate
+ * heap that it belongs to, if the option `leaks` asks for it. No lock is held; errno is kept. */
 void sy_leaks_at_destroy(sy_cache *cache);
 
 /* Reports leaks at the end of the process, if the option asks for it. */
