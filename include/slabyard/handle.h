@@ -158,7 +158,7 @@ SY_API size_t sy_handle_slabs(sy_cache *cache, uint32_t *firsts, size_t room, ui
  *   - from sy_handle_pin to sy_handle_unpin,
  *   - from sy_handle_prepare to sy_handle_publish,
  *   - during the visit of sy_handle_each, and in `dispose`,
- *   - in all read guards (sy_read_enter) that had begun when you looked the object up.
+ *   - from sy_read_get to the end of the read guard (sy_read_enter) in which you called it.
  *
  * Outside of these keep handles only. The object may be read and written in all of them. A read
  * guard does not keep an object from being freed: as with sy_handle_get, use it in the code that
@@ -191,11 +191,16 @@ typedef uint64_t sy_read_guard;
 
 /**
  * Begins a read guard: no object that this thread looks up from now on with sy_read_get moves
- * before sy_read_leave. It costs two stores, whatever the number of look-ups. Guards nest. While a
- * guard lasts, no object of any cache moves. So keep guards short: the work on one message, not the
- * life of a thread.
+ * before sy_read_leave. It costs two stores, whatever the number of look-ups. Guards nest: an
+ * object stays until the outermost one ends.
  *
- * Returns a value for sy_read_leave, which the same thread must call.
+ * Before objects are moved, the library waits some microseconds for the guards that have begun, and
+ * gives up if one of them lasts: long guards keep the objects of all caches from moving. So keep
+ * guards short: the work on one message, not the life of a thread.
+ *
+ * Returns a value for sy_read_leave, which the same thread must call. If another thread calls it,
+ * or guards end in another order, objects can move while they are used. A guard that its thread
+ * never leaves ends with the thread.
  */
 SY_API sy_read_guard sy_read_enter(void);
 
@@ -211,7 +216,7 @@ SY_API void sy_read_leave(sy_read_guard guard);
  * Returns the bytes of slabs that it emptied: 0 for caches without SY_MOVABLE, and if this thread
  * is in a read guard.
  *
- *     size_t emptied = sy_cache_compact(sessions, SIZE_MAX, 200000);   0.2 ms at most
+ *     size_t emptied = sy_cache_compact(sessions, SIZE_MAX, 200000);   some 0.2 ms
  *     printf("%zu bytes of slabs are empty\n", emptied);
  */
 SY_API size_t sy_cache_compact(sy_cache *cache, size_t bytes, uint64_t budget_ns);
