@@ -132,22 +132,6 @@ typedef int (*sy_handle_visit)(void *arg, sy_handle handle, void *object);
  */
 SY_API int sy_handle_each(sy_cache *cache, sy_handle_visit visit, void *arg);
 
-/**
- * Lists the ordinals of a cache, for programs that read the words below themselves. The objects of
- * a slab have consecutive ordinals. The function writes the first ordinal of each slab that the
- * cache has at this moment to `firsts`, if `room` entries are enough for all of them; else it
- * writes none. It sets *slots to the number of objects in a slab. An ordinal may belong to another
- * cache by the time that you use it; its word then says so.
- *
- * Returns the number of slabs; 0 for a cache without SY_HANDLES.
- *
- *     uint32_t firsts[256], slots;
- *     size_t slabs = sy_handle_slabs(sessions, firsts, 256, &slots);
- *     for (size_t i = 0; i < slabs && slabs <= 256; i++)
- *         printf("ordinals %" PRIu32 " to %" PRIu32 "\n", firsts[i], firsts[i] + slots - 1);
- */
-SY_API size_t sy_handle_slabs(sy_cache *cache, uint32_t *firsts, size_t room, uint32_t *slots);
-
 /*
  * --- Objects that move -------------------------------------------------------------------------
  *
@@ -224,7 +208,7 @@ SY_API size_t sy_cache_compact(sy_cache *cache, size_t bytes, uint64_t budget_ns
 /* --- The inline fast paths ------------------------------------------------------------------ */
 
 /*
- * The word of an ordinal:
+ * The word of an ordinal (unstable.h says how a program may change it):
  *
  *     63         32 31       18 17        2  1 0
  *     | generation | cache     | pins      |state|
@@ -233,11 +217,6 @@ SY_API size_t sy_cache_compact(sy_cache *cache, size_t bytes, uint64_t budget_ns
  * is about to be moved, with 1 pin it is being copied). An ordinal without a slab has a
  * word of zeros. The number of the cache is in the word as long as the ordinal has a slab.
  *
- * A program that changes words itself may set the state dying with 0 pins. The object then belongs
- * to the thread that stored the word, and no function here changes it. The thread ends this state
- * by storing a free word and putting the ordinal back.
- */
-/*
  * With SY_MOVABLE an object has an even ordinal, and the word of the odd ordinal behind it is the
  * object's address, shifted left by SY_HANDLE_PLACE: as a word it is neither live nor pinned. In
  * the head `slot` is what `live` is elsewhere, and `live` a value that no word has.

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include <slabyard/slabyard.h>
+#include <slabyard/unstable.h>
 
 #include "cache/cache.h"
 #include "os/fake.h"
