@@ -148,10 +148,10 @@ SY_API int sy_leak_each(struct sy_cache *cache, unsigned flags,
 /**
  * Writes the leaks that sy_leak_each visits as a report (slabyard/fault.h). Objects of several
  * sizes that were allocated with the same stack are one entry, also if they are in several size
- * classes of a heap. The line of the program with the most bytes comes first. If there are no leaks, it
- * writes nothing. With the option `leaks` this is done when a cache is destroyed, and at the end of
- * the process. Objects that Rust's runtime allocated before main, or keeps until the process ends,
- * are left out if its functions have names in the program's symbol table.
+ * classes of a heap. The line of the program with the most bytes comes first. If there are no
+ * leaks, it writes nothing. With the option `leaks` this is done when a cache or heap is destroyed,
+ * and at the end of the process. Objects that Rust's runtime allocated before main, or keeps until
+ * the process ends, are left out if its functions have names in the program's symbol table.
  *
  * Returns the number of objects in the report.
  *
