@@ -536,7 +536,7 @@ const sy_part sy_profile_part = {
 /* ---- for tools that read the process (base/shape.h) ---- */
 
 #define PROFILE_VARIABLES(row)                                                                    \
-    row(sy_profile_table, the_table) row(sy_profile_used, used) row(sy_profile_sites, site_count) \
+    row(sy_profile_place, the_table) row(sy_profile_used, used) row(sy_profile_sites, site_count) \
         row(sy_profile_set, mean_set)
 
 static const sy_shape_row profile_shape_rows[] = {

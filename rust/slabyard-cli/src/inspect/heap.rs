@@ -1020,7 +1020,7 @@ impl Reader<'_> {
             let bytes = self.image.word(places.wrapping_add(at.into()))?;
             self.add_own(places, bytes, Own::Stacks);
         }
-        let profile = self.variable("sy_profile_table")?;
+        let profile = self.variable("sy_profile_place")?;
         let bytes = self.names.size("sy_profile_table")?;
         self.add_own(profile, bytes, Own::Stacks);
         let slots = self.variable("sy_guard_slots")?;

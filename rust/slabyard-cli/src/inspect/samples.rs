@@ -74,7 +74,7 @@ struct Fields {
 fn read_copy(image: &Image, found: &Found, samples: &mut Samples) -> Result<bool> {
     const SITES_MAX: u64 = 1 << 20;
     let names = Names::read(image, found.shapes)?;
-    let table = image.word(names.variable("sy_profile_table")?)?;
+    let table = image.word(names.variable("sy_profile_place")?)?;
     if table == 0 {
         return Ok(false);
     }
@@ -142,7 +142,8 @@ fn read_live(
         let block = image.bytes(records.wrapping_add(first * bytes), count * bytes)?;
         for record in block.chunks_exact(bytes as usize).map(Record) {
             let site = first_site + record.get(site) as usize;
-            if record.get(object) != 0 && site < samples.sites.len() {
+            let sampled = record.get(object) != 0 && record.get(weight) != 0;
+            if sampled && site < samples.sites.len() {
                 samples.live.push(Live {
                     site,
                     size: record.get(size),
