@@ -594,14 +594,12 @@ static void a_report_says_what_and_where(void **state) {
     sy_cache_destroy_all(cache);
 }
 
-/* Three stacks: two of one line, called from two places, and one with more bytes than each. */
-static __attribute__((noinline)) void allocate_from_a_line(sy_cache *cache, int count) {
-    for (int i = 0; i < count; i++) must(sy_cache_alloc(cache) != NULL);
-    __asm__ volatile("" : : : "memory");
-}
-
-static __attribute__((noinline)) void allocate_elsewhere(sy_cache *cache, int count) {
-    for (int i = 0; i < count; i++) must(sy_cache_alloc(cache) != NULL);
+/* Three stacks: two lead to the line in `here`, one to that in `there`, which has more bytes than
+ * each of the two, and fewer than both. */
+static __attribute__((noinline)) void repeat_otherwise(void *(*allocate)(sy_cache *),
+                                                       sy_cache *cache, void **objects,
+                                                       size_t count) {
+    repeat(allocate, cache, objects, count);
     __asm__ volatile("nop" : : : "memory");
 }
 
@@ -609,9 +607,10 @@ static void the_line_with_the_most_bytes_comes_first(void **state) {
     needs(SY_OS_STACKS);
     (void)state;
     sy_cache *cache = make("order", SY_AUDIT);
-    allocate_from_a_line(cache, 3);
-    allocate_elsewhere(cache, 4);
-    allocate_from_a_line(cache, 2);
+    void *objects[9];
+    repeat(here, cache, objects, 3);
+    repeat(there, cache, objects + 3, 4);
+    repeat_otherwise(here, cache, objects + 7, 2);
     const char *text = written_by(report_all, cache);
     const char *three = strstr(text, "slabyard: 3 objects leaked:");
     const char *two = strstr(text, "slabyard: 2 objects leaked:");
@@ -678,14 +677,19 @@ static void ages_are_from_before_the_search(void **state) {
     sy_cache_destroy_all(cache);
 }
 
+static __attribute__((noinline)) void fill_heap(sy_heap *heap, const size_t *sizes, size_t count) {
+    for (size_t i = 0; i < count; i++) must(sy_heap_alloc(heap, sizes[i]) != NULL);
+}
+
 /* The report of a heap is one, so that no age contains the time that a report takes. */
 static void a_heap_has_one_report(void **state) {
     needs(SY_OS_STACKS);
     (void)state;
     sy_heap *heap = sy_heap_create(&(sy_heap_config){.name = "tenant", .flags = SY_AUDIT});
-    for (size_t size = 50; size <= 250; size += 50) sy_heap_alloc(heap, size);
-    void *apart = sy_heap_alloc(heap, 60);
-    (void)apart;
+    const size_t sizes[] = {50, 100, 150, 200, 250};
+    volatile size_t count = 5; /* not known, so that the loop is not unrolled: one stack */
+    fill_heap(heap, sizes, count);
+    must(sy_heap_alloc(heap, 60) != NULL);
     atomic_store(&sy_options_now.leaks, SY_LEAKS_AT_DESTROY);
     const char *text = written_by(destroy_heap, heap);
     atomic_store(&sy_options_now.leaks, 0);
