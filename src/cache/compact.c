@@ -98,8 +98,8 @@ static void admit_movers(void) {
     atomic_fetch_sub(&forks, 1);
 }
 
-/* The objects of another thread's step stay where they are. Its targets are lost: from the next step
- * of the cache on they count as in use. */
+/* The objects of another thread's step stay where they are. Its targets are lost: from the next
+ * step of the cache on they count as in use. */
 static void abandon_step(sy_batch_of_moves *batch) {
     for (size_t i = 0; i < batch->chosen; i++)
         sy_moving_abandon(&batch->cache->names, &batch->objects[i]);
