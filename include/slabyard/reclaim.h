@@ -17,9 +17,9 @@
  * background thread, see sy_maintenance_start). When a cache grows, other caches release the
  * free objects in their unused magazines, so that the growing cache can use the memory.
  *
- * Some steps call functions of yours: in caches with a destructor, in caches over your own memory,
- * and in quantum caches of arenas. Slow paths leave these steps to the background thread and to
- * trims, because a thread on a slow path may hold locks of your program.
+ * Some steps call functions of yours: in caches with a destructor or `relocate`, in caches over
+ * your own memory, and in quantum caches of arenas. Slow paths leave these steps to the background
+ * thread and to trims, because a thread on a slow path may hold locks of your program.
  *
  * The free objects in the magazines of a running thread are released at its next slow path. A
  * thread that is going to wait for long should call sy_thread_idle first. In the drop-in malloc the
