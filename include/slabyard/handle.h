@@ -137,7 +137,8 @@ SY_API int sy_handle_each(sy_cache *cache, sy_handle_visit visit, void *arg);
  * a slab have consecutive ordinals. The function writes the first ordinal of each slab that the
  * cache has at this moment to `firsts`, if `room` entries are enough for all of them; else it
  * writes none. It sets *slots to the number of objects in a slab. An ordinal may belong to another
- * cache by the time that you use it; its word then says so.
+ * cache by the time that you use it; its word then says so. With SY_MOVABLE blocks of ordinals take
+ * the place of slabs, and only each second ordinal is one of an object.
  *
  * Returns the number of slabs; 0 for a cache without SY_HANDLES.
  *
@@ -175,7 +176,8 @@ SY_API size_t sy_handle_slabs(sy_cache *cache, uint32_t *firsts, size_t room, ui
  *   - sy_read_get takes the place of sy_handle_get, which always returns NULL.
  *   - sy_handle_alloc and the allocations of cache.h return addresses that may change, so call
  *     them in a read guard; elsewhere they fail with EPERM. sy_handle_prepare needs no guard.
- *   - sy_handle_slabs returns 0, and a program must not change the words below itself.
+ *   - A program that changes the words below itself may pin, unpin, and make a live word dying. It
+ *     cannot take ordinals.
  *   - A look-up may wait while the object is copied: less than a microsecond, more if `relocate`
  *     takes longer or the copying thread is interrupted. So a handler of a signal must not use
  *     such a cache.
