@@ -261,8 +261,8 @@ static void clear_table(void) {
 static bool walking;
 static size_t walk_at, walk_moves; /* the next bucket; entries that were moved */
 
-/* A walk begins when an eighth of the entries was freed. It is worth another one if it has moved one
- * in 64. */
+/* A walk begins when an eighth of the entries was freed. Another one follows if it has moved one in
+ * 64. */
 static bool wants_slice(void) {
     if (plain) return false;
     if (walking && walk_at >= bucket_count) {
