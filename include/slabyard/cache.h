@@ -106,7 +106,9 @@ typedef struct sy_cache_config {
     /* With SY_MOVABLE: called with `arg` to move an object to `to`, which has the cache's size and
      * alignment; NULL: memcpy. For objects that contain their own address. No other thread uses the
      * object meanwhile. It must return, and may call no function of the library: not even a look-up
-     * of this object, which would wait for the end of the move. */
+     * of this object, which would wait for the end of the move. It may take no lock that a thread
+     * holds while it looks an object up. If another thread forks while it runs, the fork waits 50
+     * milliseconds for it; then the child finds the object at `from`, in the middle of the work. */
     void (*relocate)(void *from, void *to, void *arg);
     uintptr_t reserved[5]; /* zero */
 } sy_cache_config;
@@ -158,6 +160,7 @@ SY_API void sy_cache_destroy_all(sy_cache *cache);
  * Errors:
  *     EINVAL    the cache has a constructor
  *     ENOMEM    no memory, or the limit is reached
+ *     EPERM     the cache has SY_MOVABLE, and the thread is in no read guard (handle.h)
  *
  *     struct order *order = sy_cache_zalloc(orders);
  *     if (order) order->amount += 100;   the amount was 0
@@ -190,6 +193,7 @@ SY_API bool sy_cache_try_free(sy_cache *cache, void *object);
  *
  * Errors:
  *     ENOMEM    no memory, or the limit is reached
+ *     EPERM     the cache has SY_MOVABLE, and the thread is in no read guard (handle.h)
  */
 SY_API size_t sy_cache_alloc_batch(sy_cache *cache, void **objects, size_t count);
 
@@ -318,6 +322,7 @@ static inline bool sy_cache_may_free_inline(sy_cache *cache, const void *object)
  *
  * Errors:
  *     ENOMEM    no memory, or the limit is reached
+ *     EPERM     the cache has SY_MOVABLE, and the thread is in no read guard (handle.h)
  */
 #ifdef SY_NO_INLINE
 SY_API void *sy_cache_alloc(sy_cache *cache);

@@ -132,23 +132,6 @@ typedef int (*sy_handle_visit)(void *arg, sy_handle handle, void *object);
  */
 SY_API int sy_handle_each(sy_cache *cache, sy_handle_visit visit, void *arg);
 
-/**
- * Lists the ordinals of a cache, for programs that read the words below themselves. The objects of
- * a slab have consecutive ordinals. The function writes the first ordinal of each slab that the
- * cache has at this moment to `firsts`, if `room` entries are enough for all of them; else it
- * writes none. It sets *slots to the number of objects in a slab. An ordinal may belong to another
- * cache by the time that you use it; its word then says so. With SY_MOVABLE blocks of ordinals take
- * the place of slabs, and only each second ordinal is one of an object.
- *
- * Returns the number of slabs; 0 for a cache without SY_HANDLES.
- *
- *     uint32_t firsts[256], slots;
- *     size_t slabs = sy_handle_slabs(sessions, firsts, 256, &slots);
- *     for (size_t i = 0; i < slabs && slabs <= 256; i++)
- *         printf("ordinals %" PRIu32 " to %" PRIu32 "\n", firsts[i], firsts[i] + slots - 1);
- */
-SY_API size_t sy_handle_slabs(sy_cache *cache, uint32_t *firsts, size_t room, uint32_t *slots);
-
 /*
  * --- Objects that move -------------------------------------------------------------------------
  *
@@ -159,7 +142,7 @@ SY_API size_t sy_handle_slabs(sy_cache *cache, uint32_t *firsts, size_t room, ui
  *   - from sy_handle_pin to sy_handle_unpin,
  *   - from sy_handle_prepare to sy_handle_publish,
  *   - during the visit of sy_handle_each, and in `dispose`,
- *   - in all read guards (sy_read_enter) that had begun when you looked the object up.
+ *   - from sy_read_get to the end of the read guard (sy_read_enter) in which you called it.
  *
  * Outside of these keep handles only. The object may be read and written in all of them. A read
  * guard does not keep an object from being freed: as with sy_handle_get, use it in the code that
@@ -193,11 +176,16 @@ typedef uint64_t sy_read_guard;
 
 /**
  * Begins a read guard: no object that this thread looks up from now on with sy_read_get moves
- * before sy_read_leave. It costs two stores, whatever the number of look-ups. Guards nest. While a
- * guard lasts, no object of any cache moves. So keep guards short: the work on one message, not the
- * life of a thread.
+ * before sy_read_leave. It costs two stores, whatever the number of look-ups. Guards nest: an
+ * object stays until the outermost one ends.
  *
- * Returns a value for sy_read_leave, which the same thread must call.
+ * Before objects are moved, the library waits some microseconds for the guards that have begun, and
+ * gives up if one of them lasts: long guards keep the objects of all caches from moving. So keep
+ * guards short: the work on one message, not the life of a thread.
+ *
+ * Returns a value for sy_read_leave, which the same thread must call. If another thread calls it,
+ * or guards end in another order, objects can move while they are used. A guard that its thread
+ * never leaves ends with the thread.
  */
 SY_API sy_read_guard sy_read_enter(void);
 
@@ -213,7 +201,7 @@ SY_API void sy_read_leave(sy_read_guard guard);
  * Returns the bytes of slabs that it emptied: 0 for caches without SY_MOVABLE, and if this thread
  * is in a read guard.
  *
- *     size_t emptied = sy_cache_compact(sessions, SIZE_MAX, 200000);   0.2 ms at most
+ *     size_t emptied = sy_cache_compact(sessions, SIZE_MAX, 200000);   some 0.2 ms
  *     printf("%zu bytes of slabs are empty\n", emptied);
  */
 SY_API size_t sy_cache_compact(sy_cache *cache, size_t bytes, uint64_t budget_ns);
@@ -221,7 +209,7 @@ SY_API size_t sy_cache_compact(sy_cache *cache, size_t bytes, uint64_t budget_ns
 /* --- The inline fast paths ------------------------------------------------------------------ */
 
 /*
- * The word of an ordinal:
+ * The word of an ordinal (unstable.h says how a program may change it):
  *
  *     63         32 31       18 17        2  1 0
  *     | generation | cache     | pins      |state|
@@ -230,11 +218,6 @@ SY_API size_t sy_cache_compact(sy_cache *cache, size_t bytes, uint64_t budget_ns
  * is about to be moved, with 1 pin it is being copied). An ordinal without a slab has a
  * word of zeros. The number of the cache is in the word as long as the ordinal has a slab.
  *
- * A program that changes words itself may set the state dying with 0 pins. The object then belongs
- * to the thread that stored the word, and no function here changes it. The thread ends this state
- * by storing a free word and putting the ordinal back.
- */
-/*
  * With SY_MOVABLE an object has an even ordinal, and the word of the odd ordinal behind it is the
  * object's address, shifted left by SY_HANDLE_PLACE: as a word it is neither live nor pinned. In
  * the head `slot` is what `live` is elsewhere, and `live` a value that no word has.

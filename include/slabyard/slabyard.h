@@ -19,7 +19,8 @@
  *     fail.h    allocation failures on request, for tests
  *     options.h options that are set without recompiling
  *
- * Each header can be included by itself; this one adds nothing.
+ * Each header can be included by itself; this one adds nothing. What any version may change is in
+ * unstable.h, which is not among them.
  */
 #ifndef SLABYARD_SLABYARD_H
 #define SLABYARD_SLABYARD_H

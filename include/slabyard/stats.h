@@ -119,7 +119,8 @@ typedef struct sy_stats {
 SY_API int sy_get_stats_sized(sy_stats *stats, size_t size);
 
 /**
- * Fills `stats`. It reads system files to find the limits of the system. errno is kept.
+ * Fills `stats`. The limits of the system are those that the library has found last; the function
+ * reads no files. errno is kept.
  *
  * Threads: any thread.
  *

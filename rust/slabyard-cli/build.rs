@@ -124,7 +124,7 @@ fn build_malloc(here: &Path, output: &Path) {
             env!("CARGO_PKG_VERSION")
         ))
         .args(c_files(&shim))
-        .arg(shim.join("shared/users.c"))
+        .args(["shared/users.c", "shared/code.c"].map(|file| shim.join(file)))
         .args(flags_of_linker(
             &link,
             &shim.join("shared/unwinder.c"),

@@ -3,7 +3,7 @@
  * cache takes blocks of ordinals from the directory, and an object gets one of them when its slot
  * goes to a magazine (movable.c).
  *
- *     block:  1024 ordinals, whose words fill two pages of 4 KiB
+ *     block:  1024 ordinals, whose words fill 8 KiB
  *     | word of object 0 | its place | word of object 1 | its place | ... | place of object 511 |
  *
  * The directory's `places` of a block's ordinals are the address of its sy_ordinal_block.

@@ -90,7 +90,8 @@ struct sy_cache {
     bool no_slab_for_slack; /* no slab could be added for magazines beside the promise */
     sy_blocks blocks;       /* of ordinals, with SY_MOVABLE */
     uint32_t next_colour;
-    uint64_t random; /* with SY_RANDOM */
+    _Atomic uint32_t moving; /* of `out`, what a mover has taken for its objects (compact.c) */
+    uint64_t random;         /* with SY_RANDOM */
     sy_cache_counts counts;
     bool torn; /* in the child of a fork: a thread of the parent was changing the fields above */
 };
@@ -102,11 +103,16 @@ _Static_assert(sizeof(struct sy_handle_head) == sizeof(struct sy_cache_head) &&
                        offsetof(struct sy_cache_head, loaded_offset),
                "sy_cache_alloc finds its loaded slot in either");
 
+/* Slots that are out of their slabs, but for a mover's. The lock is held. */
+static inline size_t sy_cache_out(const sy_cache *cache) {
+    return cache->out - atomic_load_explicit(&cache->moving, memory_order_relaxed);
+}
+
 /* How many more objects the cache's limit allows, in slabs, guarded or passed on. Retired slots are
  * out of their slabs, but are no objects. The lock is held. */
 static inline size_t sy_cache_left(const sy_cache *cache) {
     return cache->limit - cache->guarded - cache->passed -
-           (cache->out - atomic_load_explicit(&cache->retired, memory_order_relaxed));
+           (sy_cache_out(cache) - atomic_load_explicit(&cache->retired, memory_order_relaxed));
 }
 
 /* Whether the bins, which slabs of the cache are in, are those of a view. */
@@ -213,6 +219,9 @@ sy_slab *sy_cache_unlink_empty(sy_cache *cache, sy_bins *bins, size_t keep);
 
 /* The same for all bins that are no view's: those of the slabs apart keep none. */
 sy_slab *sy_cache_unlink_any_empty(sy_cache *cache, size_t keep);
+/* Releases the cache's empty slabs, except those that a reserve keeps. Returns whether there were
+ * any. */
+bool sy_cache_release_empty(sy_cache *cache);
 
 /* The fault of freeing to the cache an address that lies in none of its slabs, but in `slab` or in
  * no slab (NULL). If the slab is being released, all of its objects were free: a double free. */

@@ -17,7 +17,7 @@
  * bin, in each further one also for those in the next bin: what pays most goes first. It ends when
  * the free slots of other slabs have no room for the objects of a slab.
  *
- * No lock is held in 3 and 5, where `relocate` is called.
+ * No lock is held in 3 and in 5, where `relocate` is called.
  */
 #include <errno.h>
 #include <string.h>
@@ -39,6 +39,7 @@ enum {
 
 /* The objects of a step. */
 typedef struct sy_batch_of_moves {
+    sy_cache *cache;
     sy_slab *slab;
     size_t chosen, announced, moved;
     sy_moving objects[BATCH];
@@ -48,42 +49,48 @@ typedef struct sy_batch_of_moves {
 
 /* ---- one thread at a time ---- */
 
-static _Atomic uint32_t movers;         /* 1: a thread is in a step */
+static SY_TLS char own_mark;            /* its address stands for this thread */
+static _Atomic(const char *) mover;     /* the thread that is in a step; NULL: none is */
+static _Atomic uint32_t steps;          /* have ended; forks wait for the next one */
 static _Atomic uint32_t forks;          /* under way: no step begins */
-static SY_TLS bool is_mover;            /* this thread is in a step, or about to be */
-static sy_batch_of_moves batch_at_work; /* of that thread; on a stack it would be a large frame */
+static sy_batch_of_moves batch_at_work; /* of the mover; on a stack it would be a large frame */
 
-static bool begin_step(void) {
-    uint32_t none = 0;
-    if (is_mover || sy_readers_has_own()) return false;
-    is_mover = true;
-    sy_fork_order();
-    bool begun = atomic_compare_exchange_strong(&movers, &none, 1);
-    if (begun && !atomic_load(&forks)) return true;
-    if (begun) atomic_store(&movers, 0);
-    is_mover = false;
-    return false;
-}
+static bool is_mover(void) { return atomic_load(&mover) == &own_mark; }
 
 static void end_step(void) {
-    atomic_store(&movers, 0);
-    if (atomic_load(&forks)) sy_os_wake(&movers, 1);
+    batch_at_work.chosen = 0;
     sy_fork_order();
-    is_mover = false;
+    atomic_store(&mover, NULL);
+    atomic_fetch_add(&steps, 1);
+    if (atomic_load(&forks)) sy_os_wake(&steps, 1 << 20);
+}
+
+static bool begin_step(void) {
+    const char *none = NULL;
+    if (sy_readers_has_own() || !atomic_compare_exchange_strong(&mover, &none, &own_mark))
+        return false;
+    if (!atomic_load(&forks)) return true;
+    end_step();
+    return false;
 }
 
 /* ---- fork ---- */
 
 static SY_TLS uint32_t own_forks; /* nested, by handlers of signals */
 
-/* A thread that moves objects may wait for a lock that this thread holds, if it forks in a handler
- * of a signal. Then the child finds objects that are announced, which every look-up calls off. */
-static void await_movers(void) {
+static bool another_moves(void) { return atomic_load(&mover) && !is_mover(); }
+
+/* The mover may wait for a lock that this thread holds, if it forks in a handler of a signal; or
+ * `relocate` takes long. Then the child begins in the middle of a step. */
+static void await_mover(void) {
     uint64_t now = sy_os_now(), end = now + sy_lock_patience_ns;
     own_forks++;
     atomic_fetch_add(&forks, 1);
-    for (; !is_mover && atomic_load(&movers) && now < end; now = sy_os_now())
-        sy_os_wait_for(&movers, 1, end - now);
+    for (; now < end; now = sy_os_now()) {
+        uint32_t ended = atomic_load(&steps);
+        if (!another_moves()) return;
+        sy_os_wait_for(&steps, ended, end - now);
+    }
 }
 
 static void admit_movers(void) {
@@ -91,13 +98,22 @@ static void admit_movers(void) {
     atomic_fetch_sub(&forks, 1);
 }
 
-static void forget_movers(void) {
+/* The objects of another thread's step stay where they are. Its targets are lost: from the next
+ * step of the cache on they count as in use. */
+static void abandon_step(sy_batch_of_moves *batch) {
+    for (size_t i = 0; i < batch->chosen; i++)
+        sy_moving_abandon(&batch->cache->names, &batch->objects[i]);
+    end_step();
+}
+
+static void forget_mover(void) {
     atomic_store(&forks, own_forks);
-    if (!is_mover) atomic_store(&movers, 0);
+    sy_readers_forget_others();
+    if (another_moves()) abandon_step(&batch_at_work);
 }
 
 const sy_part sy_compact_part = {
-    .settle = await_movers, .drop = admit_movers, .inherit = forget_movers};
+    .settle = await_mover, .drop = admit_movers, .inherit = forget_mover};
 
 /* ---- choosing; the lock is held ---- */
 
@@ -123,10 +139,11 @@ static void choose_objects(const sy_cache *cache, sy_compaction *walk, sy_batch_
     if (most > BATCH) most = BATCH;
     for (; walk->index < slab->slots && batch->chosen < most; walk->index++) {
         if (sy_slab_bit(slab->free, walk->index)) continue;
-        batch->objects[batch->chosen++] = (sy_moving){
+        batch->objects[batch->chosen] = (sy_moving){
             .ordinal = sy_movable_owner(slab->ordinal, walk->index),
             .from = slab->first + walk->index * cache->layout.slot,
         };
+        batch->chosen++;
     }
 }
 
@@ -179,12 +196,10 @@ static void announce(const sy_cache *cache, sy_batch_of_moves *batch) {
 /* Takes slots for the objects in slabs that are fuller than the batch's, or as full. */
 static void take_targets(sy_cache *cache, sy_batch_of_moves *batch) {
     sy_lock_acquire(&cache->lock);
-    size_t left = sy_cache_left(cache);
-    size_t wanted = batch->announced < left ? batch->announced : left;
-    while (batch->slot_count < wanted) {
+    while (batch->slot_count < batch->announced) {
         sy_slab *slab = sy_bins_best(&cache->bins);
         if (!slab || slab == batch->slab || slab->bin == SY_BIN_EMPTY) break;
-        size_t count = wanted - batch->slot_count;
+        size_t count = batch->announced - batch->slot_count;
         if (count > slab->free_count) count = slab->free_count;
         sy_slab_take(slab, &cache->layout, batch->slots + batch->slot_count + count,
                      (uint32_t)count);
@@ -192,6 +207,7 @@ static void take_targets(sy_cache *cache, sy_batch_of_moves *batch) {
         batch->slot_count += count;
     }
     cache->out += batch->slot_count;
+    atomic_store_explicit(&cache->moving, (uint32_t)batch->slot_count, memory_order_relaxed);
     sy_lock_release(&cache->lock);
 }
 
@@ -212,9 +228,9 @@ static bool move(const sy_cache *cache, sy_moving *object, uintptr_t to) {
     uint32_t index = sy_slab_index(slab, &cache->layout, to);
     object->to = to;
     copy_object(cache, object);
-    if (cache->flags & SY_ZERO) memset((void *)object->from, 0, cache->size);
     sy_movable_own(slab, index, object->ordinal);
     sy_moving_end(&cache->names, object);
+    if (cache->flags & SY_ZERO) memset((void *)object->from, 0, cache->size);
     return true;
 }
 
@@ -246,16 +262,16 @@ static size_t move_batch(sy_cache *cache, sy_batch_of_moves *batch) {
     announce(cache, batch);
     if (batch->announced && sy_readers_await()) take_targets(cache, batch);
     move_all(cache, batch);
-    if (batch->slot_count) sy_cache_flush(cache, batch->slots, batch->slot_count, NULL);
+    if (batch->slot_count) sy_cache_flush(cache, batch->slots, batch->slot_count, &cache->moving);
     return count_step(cache, batch);
 }
 
 /* ---- steps ---- */
 
-bool sy_cache_compact_step(sy_cache *cache, sy_compaction *walk, bool aged, bool may_call) {
-    if (!sy_cache_moves(cache) || (cache->relocate && !may_call) || !begin_step()) return false;
+bool sy_cache_compact_step(sy_cache *cache, sy_compaction *walk, bool aged) {
+    if (!sy_cache_moves(cache) || !begin_step()) return false;
     sy_batch_of_moves *batch = &batch_at_work;
-    *batch = (sy_batch_of_moves){.chosen = 0};
+    *batch = (sy_batch_of_moves){.cache = cache};
     sy_lock_acquire(&cache->lock);
     bool more = choose(cache, walk, batch) || begin_round(cache, walk, aged);
     sy_lock_release(&cache->lock);
@@ -266,7 +282,7 @@ bool sy_cache_compact_step(sy_cache *cache, sy_compaction *walk, bool aged, bool
 
 void sy_cache_compact_all(sy_cache *cache) {
     sy_compaction walk = {.begun = false};
-    while (sy_cache_compact_step(cache, &walk, false, true)) {}
+    while (sy_cache_compact_step(cache, &walk, false)) {}
 }
 
 /* Flushes the depot and the magazines of parked threads, as long as the budget lasts. */
@@ -280,12 +296,11 @@ size_t sy_cache_compact(sy_cache *cache, size_t bytes, uint64_t budget_ns) {
     int error = errno;
     uint64_t now = sy_os_now(), end = budget_ns > UINT64_MAX - now ? UINT64_MAX : now + budget_ns;
     sy_compaction walk = {.begun = false};
-    size_t none = 0;
     if (!sy_cache_moves(cache) || !sy_client_pin(&cache->client)) return 0;
     drain(&cache->client, end);
     while (walk.emptied < bytes && sy_os_now() < end &&
-           sy_cache_compact_step(cache, &walk, false, true)) {}
-    while (sy_cache_release_step(cache, &none, false)) {}
+           sy_cache_compact_step(cache, &walk, false)) {}
+    sy_cache_release_empty(cache);
     sy_client_unpin(&cache->client);
     sy_cache_turn();
     errno = error;

@@ -26,7 +26,7 @@ size_t sy_cache_in_use(const sy_cache *cache_) {
     size_t depot, loaded;
     sy_clients_lock(); /* under both locks items that a pass moves are counted once */
     sy_lock_acquire(&cache->lock);
-    size_t out = cache->out + sy_mixed_objects(cache) - in_quarantine(cache),
+    size_t out = sy_cache_out(cache) + sy_mixed_objects(cache) - in_quarantine(cache),
            elsewhere = cache->guarded + cache->passed;
     sy_client_held(&cache->client, &depot, &loaded);
     sy_lock_release(&cache->lock);
@@ -64,7 +64,7 @@ static void fill_cache_stats(const void *cache_, void *stats_) {
 
     sy_clients_lock();
     sy_lock_acquire(&cache->lock);
-    size_t out = cache->out, mixed = sy_mixed_objects(cache), passed = cache->passed;
+    size_t out = sy_cache_out(cache), mixed = sy_mixed_objects(cache), passed = cache->passed;
     sy_client_held(&cache->client, &stats->in_depot, &stats->in_loaded);
     sy_clients_unlock();
     stats->in_quarantine = in_quarantine(cache);
@@ -194,7 +194,7 @@ size_t sy_cache_verify(sy_cache *cache) {
     wrong += slabs != cache->slab_count;
     wrong += sy_blocks_verify(cache);
     wrong += free_slots + cache->out != slabs * cache->layout.slots;
-    wrong += cache->out + cache->guarded + cache->passed - cache->retired > cache->limit;
+    wrong += sy_cache_left(cache) > cache->limit;
     wrong += sy_cache_guards(cache) && sy_guard_live(cache->watch) > cache->guarded;
     for (unsigned bin = 0; bin < SY_BIN_NONE; bin++) {
         wrong += in_bin[bin] != cache->bins.count[bin];

@@ -24,6 +24,8 @@
  */
 #include <errno.h>
 
+#include <slabyard/unstable.h>
+
 #include "base/bits.h"
 #include "cache/cache.h"
 #include "cache/directory.h"

@@ -87,18 +87,6 @@ void sy_limit_tell(sy_quota *quota) {
 
 /* ---- making room ---- */
 
-/* Releases the cache's empty slabs, except those that a reserve keeps. Returns whether there were
- * any. */
-static bool release_empty(sy_cache *cache) {
-    for (bool any = false;; any = true) {
-        sy_lock_acquire(&cache->lock);
-        sy_slab *slab = sy_cache_unlink_any_empty(cache, cache->empties_max);
-        sy_lock_release(&cache->lock);
-        if (!slab) return any;
-        sy_cache_release_slab(cache, slab);
-    }
-}
-
 static bool counts_for(const sy_cache *cache, const sy_quota *quota) {
     for (const sy_quota *next = cache->quota; next; next = next->parent)
         if (next == quota) return true;
@@ -116,7 +104,7 @@ static bool gives_back(const sy_cache *cache, const sy_quota *quota, const sy_me
 static bool drain(sy_cache *cache) {
     sy_watched_drain(cache);
     sy_client_drain(&cache->client);
-    return release_empty(cache);
+    return sy_cache_release_empty(cache);
 }
 
 /* Drains the caches of a heap. Their list may grow meanwhile; the heap is not destroyed, since this

@@ -14,6 +14,10 @@
 #include "cache/directory.h"
 #include "cache/kind.h"
 
+_Static_assert(((uint64_t)SY_SLOT_MIN << SY_HANDLE_PLACE) > SY_HANDLE_PINS &&
+                   SY_ADDRESS_BITS + SY_HANDLE_PLACE <= 64,
+               "as a word, a place is neither live nor pinned, and the whole address fits");
+
 /* ---- words and places; for caches with handles of both kinds ---- */
 
 static inline bool sy_names_move(const struct sy_handle_head *head) {
@@ -90,6 +94,9 @@ void sy_moving_cancel(const struct sy_handle_head *head, const sy_moving *object
  * until sy_moving_end. Only after sy_readers_await. */
 bool sy_moving_begin(const struct sy_handle_head *head, const sy_moving *object);
 void sy_moving_end(const struct sy_handle_head *head, const sy_moving *object);
+/* In the child of a fork: ends whatever move of the object a thread of the parent had begun. The
+ * object stays where it is. */
+void sy_moving_abandon(const struct sy_handle_head *head, const sy_moving *object);
 
 /* If *word is that of an object that is being moved, calls the move off or waits for its end, reads
  * *word again and returns true. `live`: the word of the object when it is not being moved. */
@@ -113,10 +120,10 @@ typedef struct sy_compaction {
 
 /*
  * Does one step of some 20 us: moves a few objects. False: nothing is left to do, or another thread
- * moves objects. `aged`: by a pass by age, which only moves if much can be emptied. `may_call`: the
- * step may call the cache's `relocate`.
+ * moves objects. `aged`: by a pass by age, which only moves if much can be emptied. It may call the
+ * cache's `relocate`.
  */
-bool sy_cache_compact_step(sy_cache *cache, sy_compaction *walk, bool aged, bool may_call);
+bool sy_cache_compact_step(sy_cache *cache, sy_compaction *walk, bool aged);
 /* Does all steps. */
 void sy_cache_compact_all(sy_cache *cache);
 

@@ -20,6 +20,7 @@
  * tests/models/moving.c has the models.
  */
 #include "base/cpu.h"
+#include "base/fork.h"
 #include "cache/movable.h"
 #include "magazine/readers.h"
 #include "os/os.h"
@@ -42,6 +43,7 @@ bool sy_moving_announce(const struct sy_handle_head *head, sy_moving *object) {
     uint64_t *word = &head->words[object->ordinal];
     uint64_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
     object->live = (seen >> SY_HANDLE_GENERATION << SY_HANDLE_GENERATION) | head->slot;
+    sy_fork_order(); /* for sy_moving_abandon */
     if (seen != object->live ||
         !__atomic_compare_exchange_n(word, &seen, object->live | SY_HANDLE_MOVING, false,
                                      __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
@@ -64,6 +66,13 @@ bool sy_moving_begin(const struct sy_handle_head *head, const sy_moving *object)
 void sy_moving_end(const struct sy_handle_head *head, const sy_moving *object) {
     sy_move_place(head, object->ordinal, object->to);
     __atomic_store_n(&head->words[object->ordinal], object->live, __ATOMIC_RELEASE);
+}
+
+void sy_moving_abandon(const struct sy_handle_head *head, const sy_moving *object) {
+    uint64_t *word = &head->words[object->ordinal], announced = object->live | SY_HANDLE_MOVING;
+    uint64_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
+    if (seen == announced || seen == announced + SY_HANDLE_PIN)
+        __atomic_store_n(word, object->live, __ATOMIC_RELEASE);
 }
 
 /* ---- look-ups ---- */

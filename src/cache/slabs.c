@@ -241,3 +241,13 @@ void sy_cache_release_slab(sy_cache *cache, sy_slab *slab) {
     sy_quota_give_run(cache->quota, slab);
     if (sy_cache_has_view(cache, bins)) sy_view_let_go(sy_view_of(bins));
 }
+
+bool sy_cache_release_empty(sy_cache *cache) {
+    for (bool any = false;; any = true) {
+        sy_lock_acquire(&cache->lock);
+        sy_slab *slab = sy_cache_unlink_any_empty(cache, cache->empties_max);
+        sy_lock_release(&cache->lock);
+        if (!slab) return any;
+        sy_cache_release_slab(cache, slab);
+    }
+}

@@ -44,7 +44,8 @@ typedef enum order_by { UNKNOWN, BARRIERS, FENCES } order_by;
 
 static _Atomic uint32_t order;
 static _Atomic uint64_t era = ERA_FIRST;
-static _Atomic uint32_t unrecorded; /* guards of threads without records */
+static _Atomic uint32_t unrecorded;    /* guards of threads without records, */
+static SY_TLS uint32_t own_unrecorded; /* and of these, this thread's */
 
 /* A program with the option `system-files=no` may run under a filter that permits few system
  * calls. */
@@ -69,6 +70,7 @@ static SY_COLD sy_thread *make_record(void) {
 }
 
 static SY_COLD uint64_t enter_without_record(void) {
+    own_unrecorded++;
     atomic_fetch_add_explicit(&unrecorded, 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
     return UNRECORDED;
@@ -90,6 +92,7 @@ uint64_t sy_readers_enter(void) {
 
 void sy_readers_leave(uint64_t guard) {
     if (SY_UNLIKELY(guard == UNRECORDED)) {
+        own_unrecorded--;
         atomic_fetch_sub_explicit(&unrecorded, 1, memory_order_release);
         return;
     }
@@ -100,8 +103,10 @@ void sy_readers_leave(uint64_t guard) {
 bool sy_readers_has_own(void) {
     sy_thread *thread = sy_thread_known();
     return (thread && atomic_load_explicit(&thread->reading, memory_order_relaxed)) ||
-           atomic_load_explicit(&unrecorded, memory_order_relaxed);
+           own_unrecorded;
 }
+
+void sy_readers_forget_others(void) { atomic_store(&unrecorded, own_unrecorded); }
 
 /* ---- movers ---- */
 

@@ -18,8 +18,11 @@ void sy_readers_leave(uint64_t guard);
  * move. */
 void sy_readers_start(void);
 
-/* Whether this thread is in a read guard. May say so wrongly while a thread without a record is. */
+/* Whether this thread is in a read guard. */
 bool sy_readers_has_own(void);
+
+/* In the child of a fork: guards of threads without a record end, except this thread's. */
+void sy_readers_forget_others(void);
 
 /* Waits some microseconds for the read guards that began before this call; false: one of them
  * lasts, or the system does not tell. Each guard that begins later sees what the caller stored

@@ -198,7 +198,7 @@ static void forget(sy_thread *thread) {
     thread->next_idle = SY_CLIENT_FIRST;
     atomic_store_explicit(&thread->inside, 0, memory_order_relaxed);
     atomic_store_explicit(&thread->held, NOT_HELD, memory_order_relaxed);
-    atomic_store_explicit(&thread->reading, 0, memory_order_relaxed);
+    atomic_store_explicit(&thread->reading, 0, memory_order_release);
 }
 
 static void give_record(sy_thread *thread) {

@@ -459,7 +459,7 @@ typedef struct sy_os_rebuilt {
 /* Whether sy_os_unwind_rebuilt works here. Reads no tables. */
 bool sy_os_unwinds_rebuilt(void);
 
-/* Whether the code is of the drop-in malloc's shared library, and that is this library. */
+/* Whether the code is the library's own. Only the drop-in malloc's shared library knows. */
 bool sy_os_is_own_code(uintptr_t code);
 
 /* Whether unwinding tables describe the instruction that ends at `code`. May take locks, as

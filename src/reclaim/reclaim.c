@@ -95,11 +95,23 @@ static bool depot_step(sy_pass *pass, sy_client *client, bool first) {
     return sy_client_reap_step(client, first, pass->kind == BY_AGE);
 }
 
+/* A client's functions must not be called. Other threads would do it. */
+static void leave_out(void) {
+    if (sy_os_is_hidden()) atomic_store(&sy_reclaim_leaves_out, true);
+}
+
+/* Moves objects, if the pass may call the function for it. */
+static bool moves_step(sy_pass *pass, sy_cache *cache, bool aged) {
+    if (!cache->relocate || pass->may_call) return sy_cache_compact_step(cache, &pass->moves, aged);
+    leave_out();
+    return false;
+}
+
 /* Memory pressure ends no reserve: such a cache gives back only what a pass by age would. */
 static bool slabs_step(sy_pass *pass, sy_cache *cache) {
     bool aged = pass->kind != AT_ONCE || (!pass->on_request && sy_cache_has_reserve(cache));
     if (pass->kind == BY_GROWTH) return sy_cache_release_step(cache, &pass->slabs_left, aged);
-    if (sy_cache_compact_step(cache, &pass->moves, aged, pass->may_call)) return true;
+    if (moves_step(pass, cache, aged)) return true;
     return sy_cache_trim_step(cache, &pass->slabs_left, aged, &pass->bytes);
 }
 
@@ -140,7 +152,7 @@ static void clients_step(sy_pass *pass) {
         return;
     }
     bool left_alone = client->config.calls_back && !pass->may_call;
-    if (left_alone && sy_os_is_hidden()) atomic_store(&sy_reclaim_leaves_out, true);
+    if (left_alone) leave_out();
     if (left_alone || !client_step(pass, client)) pass->done = client->number;
     sy_client_unpin(client);
 }

@@ -27,8 +27,8 @@
 
 #include "os/start.h"
 
-/* A hidden maintenance thread (os.h), which must not call functions of the program, has left out a
- * client whose flush may call some. */
+/* A hidden maintenance thread (os.h), which must not call functions of the program, has left out
+ * work that would call some: a client's flush, or moves. */
 extern SY_HIDDEN _Atomic bool sy_reclaim_leaves_out;
 
 /* Does a whole pass by age. If another pass is at work, it does the rest of that one first. These

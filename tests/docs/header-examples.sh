@@ -19,6 +19,7 @@ cat >"$work/program.h" <<'END'
 #include <assert.h>
 #include <inttypes.h>
 #include <slabyard/slabyard.h>
+#include <slabyard/unstable.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>

@@ -96,7 +96,9 @@ for line in open(sys.argv[1]):
     row = next(one for one in account["caches"] if one["name"] == "heap-5120")
     assert row["kind"] == "malloc" and row["object_bytes"] == 5120 and row["live_objects"] == 100
 END
+[ ! -s "$work/said" ] || fail "something is said beside the JSON"
 run "stats,stats-file=$work/at_exit" true
+[ ! -s "$work/said" ] || fail "something is said beside the file"
 grep "heap-5120" "$work/at_exit" >/dev/null || fail "the table at exit is not in the file"
 
 run stats-on=SIGUSR2,stats-file=/nowhere/table 'says "slabyard: stats-file: cannot write to /nowhere/table"'
@@ -106,6 +108,7 @@ run stats-on=SIGUSR2,maintenance=no 'says "writes nothing: the background thread
 
 run "profile=4K,profile-file=$work/profile.%p" true
 [ -s "$work/profile.$(cat "$work/pid")" ] || fail "there is no profile"
+[ ! -s "$work/said" ] || fail "something is said beside the profile"
 grep alloc_space "$work/profile.$(cat "$work/pid")" >/dev/null || fail "the profile is none"
 run "profile-file=$work/implied" true
 grep inuse_space "$work/implied" >/dev/null || fail "the file does not turn the profile on"

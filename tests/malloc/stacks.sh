@@ -80,6 +80,7 @@ CALLED static void make_one() {
     else if (!std::strcmp(kind, "new")) make_new();
     else if (!std::strcmp(kind, "grown")) grow();
     else if (!std::strcmp(kind, "array")) within_array(700, make);
+    else if (!std::strcmp(kind, "large")) within_array(64 << 10, make);
     else if (!std::strcmp(kind, "objects")) among_objects(make);
     else if (!std::strcmp(kind, "deep")) recurse(6, make);
     else if (!std::strcmp(kind, "sorted")) sort(make);
@@ -147,6 +148,50 @@ for kind in plain zeroed new grown array objects deep sorted function thread; do
         grep -qF " $name() at " "$work/copies" || fail "$kind: without $name: $(cat "$work/copies")"
     done
 done
+
+# A frame that is larger than what is copied of a stack: the stack ends there.
+stacks sample=1/50 large >"$work/copies"
+grep -qF " make() at " "$work/copies" || fail "large: without make: $(cat "$work/copies")"
+
+# Code that is unloaded before the report: its addresses have no tables any more.
+cat >"$work/plug.c" <<'END'
+#include <stdlib.h>
+#define CALLED __attribute__((noinline))
+CALLED static char *inner(void) {
+    char *made = malloc(40);
+    __asm__ volatile("" : : : "memory");
+    return made;
+}
+CALLED char *make(void) {
+    char *made = inner();
+    __asm__ volatile("" : : : "memory");
+    return made;
+}
+END
+cat >"$work/host.c" <<'END'
+#include <dlfcn.h>
+#include <stdlib.h>
+static char *kept[2000];
+static volatile char sink;
+int main(int count, char **arguments) {
+    void *plug = dlopen(arguments[count - 1], RTLD_NOW);
+    char *(*make)(void) = (char *(*)(void))dlsym(plug, "make");
+    for (int i = 0; i < 2000; i++) kept[i] = make();
+    dlclose(plug);
+    for (int i = 0; i < 2000; i++) free(kept[i]);
+    for (int i = 0; i < 2000; i++) sink = kept[i][3];
+    return 0;
+}
+END
+cc -O2 -g -w -fPIC -shared -o "$work/plug.so" "$work/plug.c"
+cc -O2 -g -w -fomit-frame-pointer -o "$work/host" "$work/host.c"
+status=0
+{
+    SLABYARD=sample=1/50 LD_PRELOAD=$library "$work/host" "$work/plug.so" 2>"$work/err" || status=$?
+} 2>/dev/null
+grep -q "read after free" "$work/err" || fail "unloaded: status $status, no report: $(cat "$work/err")"
+grep -qE '^ +#0 ' "$work/err" || fail "unloaded: no frame: $(cat "$work/err")"
+grep -qF " main at " "$work/err" || fail "unloaded: no frame of the free: $(cat "$work/err")"
 
 # The segment that begins with .eh_frame_hdr is a segment of its own.
 offset=$(readelf -lW "$library" | awk '$1 == "GNU_EH_FRAME" { print $2 }')

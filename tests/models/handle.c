@@ -14,6 +14,8 @@
 #define claim directory_claim
 #include "cache/directory.c"
 
+#include "one_ordinal.h"
+
 enum { CACHE_NUMBER = 1, SHIFT = 9, NONE = 0 };
 
 /* The model has caches of plain slots and caches with handles. Slabs are neither made nor freed. */
@@ -22,44 +24,6 @@ const sy_slab_kind sy_slabs_plain;
 static alignas(64) uint64_t directory_memory[(1 << SHIFT) + 32];
 static uint64_t object;
 static sy_cache cache;
-
-/* ---- magazines, and what else handle.c calls ---- */
-
-SY_API SY_TLS sy_loaded_slot *sy_abi_1;
-SY_TLS unsigned sy_turns;
-_Atomic bool sy_turn_wanted, sy_fail_armed;
-sy_map sy_the_map;
-sy_window sy_the_window;
-static sy_loaded_slot shut;
-static sy_lock magazine_lock = SY_LOCK_INIT(SY_RANK_CACHE);
-static bool waits; /* the ordinal is in a magazine; guarded by magazine_lock */
-
-static bool take_from_list(sy_client *client, uintptr_t *item) {
-    (void)client;
-    sy_lock_acquire(&magazine_lock);
-    bool taken = waits;
-    waits = false;
-    sy_lock_release(&magazine_lock);
-    *item = 0;
-    return taken;
-}
-
-static sy_freed put_on_list(sy_client *client, uintptr_t item) {
-    (void)client;
-    sy_lock_acquire(&magazine_lock);
-    assert(item == 0 && !waits && "the ordinal is in two places");
-    waits = true;
-    sy_lock_release(&magazine_lock);
-    return SY_FREED;
-}
-
-static const sy_client_kind list = {.alloc_second = take_from_list, .free_second = put_on_list};
-
-bool sy_cache_take_item(sy_cache *of, uintptr_t *item) { return (void)of, (void)item, false; }
-
-int sy_vmem_free(sy_vmem *from, uintptr_t start, size_t size) {
-    return (void)from, (void)start, (void)size, 0;
-}
 
 /* ---- what models are made of ---- */
 

@@ -7,7 +7,7 @@
  * So if two objects shared a slot, or a slot were given out while its object is being copied, one
  * of them would find the other's pattern.
  *
- * Half of the objects have a `relocate` function: they contain their own address. Most objects are
+ * The objects of one cache have a `relocate` function: they contain their own address. Most are
  * freed at random all the time, so that slabs are sparse, and long-lived ones are moved again and
  * again. One thread compacts without a pause, another one trims; the main thread forks.
  */

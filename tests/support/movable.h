@@ -3,8 +3,8 @@
  * (SY_MOVABLE). Such a cache is made wherever the configuration permits it.
  *
  * These tests compare addresses. So each thread enters a read guard before it uses a handle, and
- * stays in it: all else is as with caches that move. With MOVABLE_BETWEEN_STEPS, a test enters and
- * leaves guards itself.
+ * stays in it, and no object moves. With MOVABLE_BETWEEN_STEPS, a test enters and leaves guards
+ * itself.
  */
 #ifndef SLABYARD_TESTS_MOVABLE_H
 #define SLABYARD_TESTS_MOVABLE_H

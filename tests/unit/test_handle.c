@@ -16,6 +16,8 @@
 
 #include <cmocka.h>
 
+#include <slabyard/unstable.h>
+
 #include "support/handles.h"
 
 /* ---- handles ---- */

@@ -194,6 +194,47 @@ static void a_hidden_thread_makes_way_for_destructors(void **state) {
     end(cache);
 }
 
+static _Atomic unsigned relocated, relocated_by_hidden;
+
+static void note_relocate(void *from, void *to, void *arg) {
+    (void)arg;
+    memcpy(to, from, 64);
+    relocated++;
+    relocated_by_hidden += sy_os_is_hidden();
+}
+
+static void relocate_in_passes(void *arg) {
+    (void)arg;
+    static sy_handle handles[COUNT];
+    alarm(120);
+    sy_set_decay(1);
+    must(sy_set_options("maintenance=auto") == 0);
+    must(sy_malloc(GROWN) != NULL);
+    look_a_few_times();
+    must(sy_maintenance_runs());
+    sy_cache *cache = sy_cache_create(&(sy_cache_config){
+        .size = 64, .flags = SY_HANDLES | SY_MOVABLE, .relocate = note_relocate});
+    must(cache != NULL);
+    for (size_t i = 0; i < COUNT; i++) {
+        must(sy_handle_prepare(cache, &handles[i]) != NULL);
+        sy_handle_publish(cache, handles[i]);
+    }
+    for (size_t i = 0; i < COUNT; i++)
+        if (i % 20) must(sy_handle_free(cache, handles[i]));
+    sy_thread_flush();
+    while (!relocated) {
+        look_a_few_times();
+        rest();
+    }
+    must(relocated_by_hidden == 0 && sy_set_options("maintenance=no") == 0);
+}
+
+/* In a child, where no thread has made way yet. */
+static void a_hidden_thread_makes_way_for_relocations(void **state) {
+    (void)state;
+    assert_int_equal(in_child(relocate_in_passes, NULL), 0);
+}
+
 /* When glibc frees the data of ended threads, it holds a lock that the start of a thread needs. So
  * frees leave the start to the next allocation. */
 static void auto_starts_it_in_an_allocation(void **state) {
@@ -636,6 +677,7 @@ int main(void) {
         REAL(a_child_starts_its_own),
         REAL(no_signal_is_delivered_to_it),
         REAL(auto_waits_for_memory),
+        REAL(a_hidden_thread_makes_way_for_relocations),
         REAL(a_hidden_thread_makes_way_for_destructors),
         REAL(auto_needs_files),
         REAL(the_observer_heeds_the_option),

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include <slabyard/slabyard.h>
+#include <slabyard/unstable.h>
 
 #include "cache/cache.h"
 #include "os/fake.h"
@@ -70,6 +71,14 @@ static void content_is_there(sy_cache *cache, bool self) {
         for (size_t at = 0; at < sizeof got->rest; at++) must(got->rest[at] == (unsigned char)i);
     }
     sy_read_leave(guard);
+}
+
+/* Where the object is now; it may move at any time. */
+static const void *place_of(sy_cache *cache, sy_handle handle) {
+    sy_read_guard guard = sy_read_enter();
+    const void *place = sy_read_get(cache, handle);
+    sy_read_leave(guard);
+    return place;
 }
 
 static sy_cache_stats stats_of(sy_cache *cache) {
@@ -133,8 +142,8 @@ static void objects_with_checks_and_large_ones_stay(void **state) {
         sy_handle handle;
         void *made = sy_handle_alloc(cache, &handle);
         must(made != NULL && sy_handle_get(cache, handle) == made);
-        must(sy_read_get(cache, handle) == made && sy_cache_compact(cache, SIZE_MAX, 1000) == 0);
-        must(sy_handle_free(cache, handle) && sy_read_get(cache, handle) == NULL);
+        must(place_of(cache, handle) == made && sy_cache_compact(cache, SIZE_MAX, 1000) == 0);
+        must(sy_handle_free(cache, handle) && place_of(cache, handle) == NULL);
         assert_int_equal(sy_cache_destroy(cache), 0);
     }
 }
@@ -171,10 +180,10 @@ static void the_functions_for_other_caches_find_nothing(void **state) {
     assert_null(sy_handle_get(cache, handle));
     assert_false(SY_ABI_NAME(sy_handle_take_slow)(cache, &ordinal));
     assert_int_equal(errno, EINVAL);
-    assert_ptr_equal(sy_read_get(cache, handle), made);
+    assert_ptr_equal(place_of(cache, handle), made);
     /* Words of places and of owners are no objects. */
     for (uint64_t near = 1; near < 4096; near++)
-        must(!sy_handle_pin(cache, handle + near) && !sy_read_get(cache, handle + near) &&
+        must(!sy_handle_pin(cache, handle + near) && !place_of(cache, handle + near) &&
              !sy_handle_free(cache, handle + near));
     must(sy_handle_free(cache, handle));
     assert_int_equal(sy_cache_destroy(cache), 0);
@@ -191,6 +200,7 @@ static void survivors_move_together(void **state) {
     assert_true(emptied > before.mapped / 100 * 80);
     assert_true(after.slabs <= before.slabs / LIVE_SHARE + 2);
     assert_int_equal(after.move_bytes, emptied);
+    assert_int_equal(after.empty, 0);
     assert_true(after.moves > COUNT / LIVE_SHARE / 2);
     assert_int_equal(after.in_use, COUNT / LIVE_SHARE);
     content_is_there(cache, false);
@@ -226,7 +236,7 @@ static void a_pinned_object_stays(void **state) {
     assert_int_equal(sy_cache_compact(cache, SIZE_MAX, UINT64_MAX), 0);
     must(stats_of(cache).moves == 0 && stats_of(cache).moves_put_off >= COUNT / LIVE_SHARE / 2);
     for (size_t i = 0; i < COUNT; i += LIVE_SHARE) {
-        must(pinned[i / LIVE_SHARE] == sy_read_get(cache, handles[i]));
+        must(pinned[i / LIVE_SHARE] == place_of(cache, handles[i]));
         if (i % 2 == 0) sy_handle_unpin(cache, handles[i]);
     }
     assert_true(sy_cache_compact(cache, SIZE_MAX, UINT64_MAX) > 0);
@@ -317,25 +327,94 @@ static void a_guard_ends_with_its_thread(void **state) {
     end(cache);
 }
 
+static bool is_zero(const char *bytes) {
+    for (size_t at = 0; at < SIZE; at++)
+        if (bytes[at]) return false;
+    return true;
+}
+
+/* One object of each slab is pinned, so that the slab stays, and its slots can be read. Another
+ * object may have moved to an old place. */
 static void the_old_place_of_a_secret_is_overwritten(void **state) {
     (void)state;
     sy_cache *cache = make_sparse((sy_cache_config){.flags = SY_ZERO});
     static const object *old[COUNT];
-    for (size_t i = 0; i < COUNT; i += LIVE_SHARE) old[i] = sy_read_get(cache, handles[i]);
-    must(sy_handle_pin(cache, handles[0]) != NULL); /* its slab stays */
-    sy_cache_compact(cache, SIZE_MAX, UINT64_MAX);
-    const sy_slab *slab = sy_slab_at((uintptr_t)old[0]);
-    size_t moved = 0;
-    for (size_t i = LIVE_SHARE; i < COUNT; i += LIVE_SHARE) {
-        if (sy_slab_at((uintptr_t)old[i]) != slab || sy_read_get(cache, handles[i]) == old[i])
-            continue;
-        moved++;
-        for (size_t at = 0; at < SIZE; at++) must(((const char *)old[i])[at] == 0);
+    static bool pinned[COUNT];
+    const sy_slab *last = NULL;
+    for (size_t i = 0; i < COUNT; i += LIVE_SHARE) {
+        old[i] = place_of(cache, handles[i]);
+        pinned[i] = sy_slab_at((uintptr_t)old[i]) != last;
+        if (pinned[i]) must(sy_handle_pin(cache, handles[i]) != NULL);
+        last = sy_slab_at((uintptr_t)old[i]);
     }
-    assert_true(moved > 0 || stats_of(cache).moves > 0);
-    sy_handle_unpin(cache, handles[0]);
+    sy_cache_compact(cache, SIZE_MAX, UINT64_MAX);
+    size_t moved = 0;
+    for (size_t i = 0; i < COUNT; i += LIVE_SHARE) {
+        if (place_of(cache, handles[i]) == old[i]) continue;
+        must(is_zero((const char *)old[i]) || place_of(cache, old[i]->handle) == old[i]);
+        moved += is_zero((const char *)old[i]);
+    }
+    assert_true(moved > 0);
+    for (size_t i = 0; i < COUNT; i += LIVE_SHARE)
+        if (pinned[i]) sy_handle_unpin(cache, handles[i]);
     content_is_there(cache, false);
     end(cache);
+}
+
+/* ---- beside a move ---- */
+
+static sem_t relocating, may_go_on;
+static _Atomic bool stops; /* the next relocation stops in its middle, until it may go on */
+
+static void relocate_slowly(void *from, void *to, void *arg) {
+    (void)arg;
+    if (atomic_exchange(&stops, false)) {
+        sem_post(&relocating);
+        sem_wait(&may_go_on);
+    }
+    memcpy(to, from, SIZE);
+}
+
+static void *compact_all(void *arg) {
+    must(sy_cache_compact(arg, SIZE_MAX, UINT64_MAX) > 0);
+    return NULL;
+}
+
+/* A sparse cache, of which another thread is moving an object. */
+static sy_cache *make_moving(size_t limit, pthread_t *mover) {
+    sy_cache *cache = make_sparse((sy_cache_config){.limit = limit, .relocate = relocate_slowly});
+    sem_init(&relocating, 0, 0);
+    sem_init(&may_go_on, 0, 0);
+    stops = true;
+    must(pthread_create(mover, NULL, compact_all, cache) == 0);
+    sem_wait(&relocating);
+    return cache;
+}
+
+static void end_moving(sy_cache *cache, pthread_t mover) {
+    sem_post(&may_go_on);
+    pthread_join(mover, NULL);
+    content_is_there(cache, false);
+    end(cache);
+}
+
+static void what_is_moved_counts_once(void **state) {
+    (void)state;
+    pthread_t mover;
+    enum { MORE = COUNT - COUNT / LIVE_SHARE };
+    static sy_handle more[MORE];
+    sy_cache *cache = make_moving(COUNT, &mover);
+    assert_int_equal(sy_cache_in_use(cache), COUNT / LIVE_SHARE);
+    assert_int_equal(stats_of(cache).in_use, COUNT / LIVE_SHARE);
+    for (size_t i = 0; i < MORE; i++) {
+        must(sy_handle_prepare(cache, &more[i]) != NULL);
+        sy_handle_publish(cache, more[i]);
+    }
+    sy_handle none;
+    must(sy_handle_prepare(cache, &none) == NULL && errno == ENOMEM);
+    assert_int_equal(stats_of(cache).in_use, COUNT);
+    for (size_t i = 0; i < MORE; i++) must(sy_handle_free(cache, more[i]));
+    end_moving(cache, mover);
 }
 
 /* ---- when ---- */
@@ -372,6 +451,18 @@ static void a_cache_at_its_limit_stays_within_it(void **state) {
     thin_out(cache);
     sy_cache_compact(cache, SIZE_MAX, UINT64_MAX);
     content_is_there(cache, false);
+    end(cache);
+}
+
+static void a_reserve_keeps_its_slabs(void **state) {
+    (void)state;
+    sy_cache *cache = make((sy_cache_config){.size = SIZE});
+    assert_int_equal(sy_cache_reserve(cache, COUNT), 0);
+    fill_all(cache);
+    thin_out(cache);
+    size_t slabs = stats_of(cache).slabs;
+    assert_true(sy_cache_compact(cache, SIZE_MAX, UINT64_MAX) > 0);
+    assert_int_equal(stats_of(cache).slabs, slabs);
     end(cache);
 }
 
@@ -454,6 +545,61 @@ static void the_child_of_a_fork_moves_its_copies(void **state) {
     end(cache);
 }
 
+/* The mover does not exist in the child. What it was moving stays where it was. */
+static void use_what_was_moving(void *arg) {
+    sy_cache *cache = arg;
+    alarm(60);
+    for (size_t i = 0; i < COUNT; i += LIVE_SHARE) {
+        const object *pinned = sy_handle_pin(cache, handles[i]);
+        must(pinned != NULL && pinned->handle == handles[i]);
+        sy_handle_unpin(cache, handles[i]);
+    }
+    must(sy_cache_compact(cache, SIZE_MAX, UINT64_MAX) > 0);
+    content_is_there(cache, false);
+    must(sy_cache_verify(cache) == 0);
+}
+
+static void a_fork_in_the_middle_of_a_move_leaves_the_objects(void **state) {
+    (void)state;
+    pthread_t mover;
+    sy_cache *cache = make_moving(0, &mover);
+    assert_int_equal(in_child(use_what_was_moving, cache), 0);
+    end_moving(cache, mover);
+}
+
+/* Guards of threads for which there was no record. */
+static void *read_without_record(void *arg) {
+    sy_fake_fail_from(SY_FAKE_ANY, 1);
+    return read_for_long(arg);
+}
+
+static void move_beside_no_reader(void *arg) {
+    must(sy_cache_compact(arg, SIZE_MAX, UINT64_MAX) > 0);
+    content_is_there(arg, false);
+}
+
+static void the_child_has_no_guards_of_other_threads(void **state) {
+    (void)state;
+    static reader it;
+    pthread_t thread;
+    it.cache = make_sparse((sy_cache_config){.size = SIZE});
+    sem_init(&it.entered, 0, 0);
+    sem_init(&it.may_leave, 0, 0);
+    sem_init(&it.left, 0, 0);
+    must(pthread_create(&thread, NULL, read_without_record, &it) == 0);
+    sem_wait(&it.entered);
+    sy_fake_reset();
+    assert_int_equal(sy_cache_compact(it.cache, SIZE_MAX, UINT64_MAX), 0);
+    assert_int_equal(in_child(move_beside_no_reader, it.cache), 0);
+    sem_post(&it.may_leave);
+    sem_wait(&it.left);
+    sem_post(&it.may_leave);
+    pthread_join(thread, NULL);
+    assert_true(sy_cache_compact(it.cache, SIZE_MAX, UINT64_MAX) > 0);
+    content_is_there(it.cache, false);
+    end(it.cache);
+}
+
 /* Tools would have all caches checked, and objects with checks stay. */
 int main(void) {
     setenv("SLABYARD", "tools=off", true);
@@ -474,9 +620,13 @@ int main(void) {
         cmocka_unit_test(a_compaction_ends_with_its_budget),
         cmocka_unit_test(trims_move_objects),
         cmocka_unit_test(a_cache_at_its_limit_stays_within_it),
+        cmocka_unit_test(what_is_moved_counts_once),
+        cmocka_unit_test(a_reserve_keeps_its_slabs),
         cmocka_unit_test(what_the_system_refuses_is_made_up_for),
         cmocka_unit_test(nothing_moves_if_the_barrier_fails_later),
         cmocka_unit_test(the_child_of_a_fork_moves_its_copies),
+        cmocka_unit_test(a_fork_in_the_middle_of_a_move_leaves_the_objects),
+        cmocka_unit_test(the_child_has_no_guards_of_other_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

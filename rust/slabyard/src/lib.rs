@@ -192,7 +192,7 @@ pub use report::{no_report_handler, on_report, Action, FaultKind, Report, Trace}
 pub use slot::{Claim, Owned, Slot, Vacant};
 #[cfg(feature = "std")]
 pub use stats::print_stats;
-pub use stats::{caches, stats, CacheKind, CacheStats, Stats};
+pub use stats::{account, caches, stats, Account, CacheKind, CacheStats, Stats};
 
 #[cfg(feature = "serde")]
 #[doc(hidden)]

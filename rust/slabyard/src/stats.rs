@@ -171,12 +171,80 @@ snapshot! {
     limits_hit: u64,
 }
 
-/// Statistics of the process. This reads files of the system to get its limits.
+/// Statistics of the process. The limits of the system are those that the library has found last.
 pub fn stats() -> Stats {
     let mut stats = slabyard_sys::sy_stats::default();
     // SAFETY: the pointer is valid for a write.
     unsafe { slabyard_sys::sy_get_stats(&mut stats) };
     Stats::from_sys(&stats)
+}
+
+snapshot! {
+    /// The memory of the process by what it is for, in bytes: the rows of `slabyard account`, as far
+    /// as they can be told from inside. An object that was allocated but never written counts as
+    /// memory here.
+    ///
+    /// ```
+    /// let cache = slabyard::Cache::new("point");
+    /// let _point = cache.insert([0.0f64; 3]);
+    /// let account = slabyard::account();
+    /// assert!(account.live_bytes >= 24);
+    /// ```
+    Account from sy_account;
+    /// Objects that the program has: those of caches with their size, others with their slots.
+    live_bytes: usize,
+    /// Objects that have memory of their own, outside of slabs.
+    large_bytes: usize,
+    /// Objects on pages of their own.
+    guarded_bytes: usize,
+    /// The bytes by which slots of live objects of caches exceed the objects.
+    rounding_bytes: usize,
+    /// Freed objects that are kept back until others are freed.
+    quarantine_bytes: usize,
+    /// Free objects in magazines of threads.
+    thread_magazines_bytes: usize,
+    /// Free objects in magazines in the depot.
+    depot_magazines_bytes: usize,
+    /// Free objects in slabs.
+    free_in_slabs_bytes: usize,
+    /// Holes between objects of several sizes.
+    holes_bytes: usize,
+    /// Ends of slabs.
+    tails_bytes: usize,
+    /// Free memory that is in no slab.
+    free_units_bytes: usize,
+    /// Large objects that were freed, kept for reuse.
+    kept_spans_bytes: usize,
+    /// Descriptors of slabs.
+    headers_bytes: usize,
+    /// Caches, bitmaps, descriptors of large objects.
+    records_bytes: usize,
+    /// Magazines and threads.
+    magazines_bytes: usize,
+    /// Words of handles.
+    handles_bytes: usize,
+    /// Tags and tables of arenas.
+    arenas_bytes: usize,
+    /// Stacks.
+    traces_bytes: usize,
+    /// Records of guarded objects.
+    guard_records_bytes: usize,
+    /// Address space for objects that holds no memory.
+    address_space_bytes: usize,
+    /// The anonymous memory of the process in RAM, as the system counts it; 0: unknown.
+    resident_bytes: usize,
+    /// What of `resident_bytes` is in no other field: the program's own mappings, stacks,
+    /// variables, another allocator.
+    other_bytes: usize,
+}
+
+/// Where the memory of the process is. This walks the slabs of one cache after the other, each under
+/// the lock of that cache; other threads go on, on their fast paths also in this cache.
+pub fn account() -> Account {
+    let mut account = slabyard_sys::sy_account::default();
+    // SAFETY: the pointer is valid for a write.
+    unsafe { slabyard_sys::sy_get_account(&mut account) };
+    Account::from_sys(&account)
 }
 
 /// The use of a cache.

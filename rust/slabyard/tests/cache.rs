@@ -214,6 +214,20 @@ fn reserved_memory_and_checks_and_statistics() {
 }
 
 #[test]
+#[cfg(not(miri))]
+fn the_account_has_what_is_live() {
+    let cache = Cache::<[u8; 1000]>::new("accounted");
+    let before = slabyard::account();
+    let live: Vec<_> = (0..50_000).map(|_| cache.insert([1; 1000])).collect();
+    let with = slabyard::account();
+    // Other tests run beside this one.
+    assert!(with.live_bytes >= before.live_bytes + 40_000_000);
+    assert!(with.resident_bytes == 0 || with.resident_bytes >= with.live_bytes / 2);
+    drop(live);
+    assert!(slabyard::account().live_bytes + 40_000_000 <= with.live_bytes);
+}
+
+#[test]
 #[cfg(all(feature = "serde", not(miri)))]
 fn statistics_are_written_and_read() {
     let stats = Cache::<u64>::new("text").stats();
@@ -226,4 +240,10 @@ fn statistics_are_written_and_read() {
     assert!(serde_json::to_string(&slabyard::stats())
         .unwrap()
         .contains("\"chunks\":"));
+    let account = slabyard::account();
+    let text = serde_json::to_string(&account).unwrap();
+    assert_eq!(
+        serde_json::from_str::<slabyard::Account>(&text).unwrap(),
+        account
+    );
 }

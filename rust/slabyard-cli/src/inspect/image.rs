@@ -22,7 +22,7 @@ pub trait Source {
 const BLOCK: u64 = 16 << 10;
 
 /// So many blocks are kept for later reads.
-const BLOCKS_MAX: usize = 4096;
+const BLOCKS_MAX: usize = 256;
 
 /// Bytes that may be read of an image without memory, and of each byte of memory.
 const BUDGET_LEAST: u64 = 256 << 20;
@@ -200,7 +200,8 @@ impl Image {
         if parts.is_empty() {
             return Some(self.zeros.clone());
         }
-        let mut bytes = vec![0; BLOCK as usize];
+        let mut block: Rc<[u8]> = std::iter::repeat_n(0, BLOCK as usize).collect();
+        let bytes = Rc::get_mut(&mut block).expect("nobody else has it");
         for pages in parts {
             let part = (pages.start - start) as usize..(pages.end - start) as usize;
             if !self.source.read(pages.start, &mut bytes[part.clone()]) {
@@ -208,7 +209,7 @@ impl Image {
                 bytes[part].fill(0);
             }
         }
-        Some(bytes.into())
+        Some(block)
     }
 
     /// The parts of a range that the source has.

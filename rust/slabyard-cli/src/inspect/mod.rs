@@ -62,11 +62,21 @@ pub struct Look {
     pub heaps: Vec<Heap>,
     /// What the core says; `None`: it is a running process.
     core: Option<core::About>,
+    /// What the system counts as RSS and as PSS.
+    sums: Option<(u64, u64)>,
 }
 
 impl Look {
+    /// The system takes as long for its sums as for the list of shares, so both are asked for at the
+    /// same time.
     pub fn at(pid: u32, depth: Depth) -> Result<Look> {
-        Self::of_image(pid, live::open(pid, depth == Depth::Whole)?, depth)
+        let whole = depth == Depth::Whole;
+        std::thread::scope(|scope| {
+            let sums = whole.then(|| scope.spawn(move || live::sums(pid)));
+            let mut look = Self::of_image(pid, live::open(pid, whole)?, depth)?;
+            look.sums = sums.and_then(|sums| sums.join().ok().flatten());
+            Ok(look)
+        })
     }
 
     fn of_image(pid: u32, image: Image, depth: Depth) -> Result<Look> {
@@ -77,6 +87,7 @@ impl Look {
             image,
             heaps,
             core: None,
+            sums: None,
         })
     }
 
@@ -93,6 +104,7 @@ impl Look {
             image: core.image,
             heaps,
             core: Some(core.about),
+            sums: None,
         })
     }
 
@@ -115,9 +127,8 @@ impl Look {
             name_thread(self.pid, thread);
         }
         if whole {
-            let sums = live::sums(self.pid);
-            account.system_rss_bytes = sums.map(|(rss, _)| rss);
-            account.system_pss_bytes = sums.map(|(_, pss)| pss);
+            account.system_rss_bytes = self.sums.map(|(rss, _)| rss);
+            account.system_pss_bytes = self.sums.map(|(_, pss)| pss);
         } else {
             account.pss_bytes = None;
         }

@@ -1,7 +1,7 @@
 //! Work in another thread, so that the screen answers to keys while a large process is read.
 
 use super::super::follow::is_ready;
-use crate::replay::clock::thread_ns;
+use crate::replay::clock::process_ns;
 use anyhow::{Context, Result};
 use std::io::{pipe, PipeReader};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -18,7 +18,7 @@ pub struct Done<T> {
     pub result: T,
     /// When the work began.
     pub at: Instant,
-    /// The processor time that it took.
+    /// The processor time that it took, in all threads.
     pub cost: Duration,
 }
 
@@ -53,12 +53,12 @@ impl<T> AsFd for Work<T> {
 
 /// Does the work at once.
 pub fn timed<T>(work: impl FnOnce() -> T) -> Done<T> {
-    let (at, before) = (Instant::now(), thread_ns());
+    let (at, before) = (Instant::now(), process_ns());
     let result = work();
     Done {
         result,
         at,
-        cost: Duration::from_nanos(thread_ns() - before),
+        cost: Duration::from_nanos(process_ns() - before),
     }
 }
 
