@@ -115,14 +115,18 @@ SY_API size_t sy_get_slack(void);
  * Returns false for an object that should stay, and for any address that is no object of a cache or
  * size class: large objects, pools.
  *
- *     for (struct entry **at = &table[i]; *at; at = &(*at)->next) {
- *         if (!sy_should_move(*at)) continue;
- *         struct entry *moved = sy_malloc(sizeof *moved);
- *         if (!moved) break;
- *         *moved = **at;
- *         old[count++] = *at;   freed together later, before sy_thread_flush
- *         *at = moved;
+ *     extern struct entry { long key, value; } *entries[1000], *old[100];
+ *     size_t count = 0;
+ *     for (size_t i = 0; i < 1000 && count < 100; i++) {
+ *         struct entry *moved = NULL;
+ *         if (sy_should_move(entries[i])) moved = sy_malloc(sizeof *moved);
+ *         if (!moved) continue;
+ *         *moved = *entries[i];
+ *         old[count++] = entries[i];
+ *         entries[i] = moved;
  *     }
+ *     while (count > 0) sy_free(old[--count]);
+ *     sy_thread_flush();
  */
 SY_API bool sy_should_move(const void *object);
 
