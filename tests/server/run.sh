@@ -117,9 +117,8 @@ seq 40000 | sed "s/.*/set walk:& &$value/" | ask >/dev/null
 full=$(resident)
 seq 40000 | awk '$1 % 7' | sed 's/.*/del walk:&/' | ask >/dev/null
 goal=$((before + (full - before) / 2))
-[ "$kind" = slabyard ] || goal=$full # only Slabyard knows which entries should move
-for _ in $(seq 100); do
-    below "$(resident)" "$goal" && break
+for _ in $(seq 100); do # only Slabyard knows which entries should move
+    [ "$kind" = slabyard ] && ! below "$(resident)" "$goal" || break
     sleep 0.1
 done
 left=$(resident)
