@@ -72,7 +72,7 @@ void sy_moving_abandon(const struct sy_handle_head *head, const sy_moving *objec
     uint64_t *word = &head->words[object->ordinal], announced = object->live | SY_HANDLE_MOVING;
     uint64_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
     if (seen == announced || seen == announced + SY_HANDLE_PIN)
-        __atomic_store_n(word, object->live, __ATOMIC_RELEASE);
+        __atomic_store_n(word, object->live, __ATOMIC_RELAXED); /* there is no other thread */
 }
 
 /* ---- look-ups ---- */

@@ -106,7 +106,9 @@ bool sy_readers_has_own(void) {
            own_unrecorded;
 }
 
-void sy_readers_forget_others(void) { atomic_store(&unrecorded, own_unrecorded); }
+void sy_readers_forget_others(void) {
+    atomic_store_explicit(&unrecorded, own_unrecorded, memory_order_relaxed);
+}
 
 /* ---- movers ---- */
 
