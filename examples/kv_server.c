@@ -7,6 +7,9 @@
  *     redis-cli -p 6380 set greeting hello
  *     redis-benchmark -p 6380 -t set,get -n 1000000 -r 100000 -d 200 -P 16
  *
+ * When many entries were deleted or replaced, the others move together, a few at a time between
+ * requests, so that the memory between them goes back.
+ *
  * `kv_server PORT malloc` takes all memory from malloc, for comparison. The server knows PING,
  * ECHO, SET, GET, DEL, EXISTS, DBSIZE, FLUSHALL, INFO and SHUTDOWN. After SHUTDOWN it ends with
  * status 0 if no object is left in the cache and the heaps.
@@ -26,10 +29,12 @@
 #include <strings.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <slabyard/cache.h>
 #include <slabyard/heaps.h>
+#include <slabyard/reclaim.h>
 
 enum {
     WORDS_MAX = 64,         /* in a request */
@@ -41,6 +46,9 @@ enum {
     EVENTS = 256,           /* taken at a time */
     SEGMENT = 1 << 10,      /* buckets, allocated together */
     SEGMENTS_MAX = 1 << 14,
+    SLICE_BUCKETS = 128, /* that a slice of the walk looks at, until it has moved */
+    SLICE_MOVES = 32,    /* so many entries */
+    SLICE_PERIOD_US = 1000,
 };
 
 /* ---- memory ---- */
@@ -143,7 +151,8 @@ typedef struct entry {
 
 static entry **segments[SEGMENTS_MAX];
 static size_t bucket_count, entry_count;
-static size_t half; /* the largest power of two that is not above bucket_count */
+static size_t freed; /* entries, since the last walk began */
+static size_t half;  /* the largest power of two that is not above bucket_count */
 
 static uint64_t hash_of(word key) {
     uint64_t hash = 14695981039346656037u; /* FNV-1a */
@@ -201,6 +210,7 @@ static bool erase(word key) {
     *link = it->next;
     give(entries, it);
     entry_count--;
+    freed++;
     return true;
 }
 
@@ -212,10 +222,12 @@ static void set(word key, word value) {
     memcpy(it->bytes, key.bytes, key.count);
     memcpy(it->bytes + key.count, value.bytes, value.count);
     *link = it;
-    if (old)
+    if (old) {
         give(entries, old);
-    else if (++entry_count > bucket_count)
+        freed++;
+    } else if (++entry_count > bucket_count) {
         add_bucket();
+    }
 }
 
 /* With malloc each entry is freed; a heap is destroyed as a whole. */
@@ -242,6 +254,65 @@ static void clear_table(void) {
         sy_trim();
     }
     make_table();
+}
+
+/* ---- the walk: moves entries out of sparse slabs, a slice at a time ---- */
+
+static bool walking;
+static size_t walk_at, walk_moves; /* the next bucket; entries that were moved */
+
+/* A walk begins when an eighth of the entries was freed. Another one follows if it has moved one in
+ * 64. */
+static bool wants_slice(void) {
+    if (plain) return false;
+    if (walking && walk_at >= bucket_count) {
+        walking = walk_moves > entry_count / 64;
+        walk_at = walk_moves = 0;
+    }
+    if (!walking && freed > entry_count / 8) {
+        walking = true;
+        freed = walk_at = walk_moves = 0;
+    }
+    return walking;
+}
+
+/* Old entries are freed together, then flushed to their slabs: otherwise the next entry would be
+ * allocated where one was just freed. */
+static void move_slice(void) {
+    entry *old[SLICE_MOVES];
+    size_t moved = 0, end = walk_at + SLICE_BUCKETS;
+    for (; walk_at < end && walk_at < bucket_count && moved < SLICE_MOVES; walk_at++) {
+        entry **link = &segments[walk_at / SEGMENT][walk_at % SEGMENT];
+        for (; *link && moved < SLICE_MOVES; link = &(*link)->next) {
+            if (!sy_should_move(*link)) continue;
+            size_t bytes = sizeof **link + (*link)->key_bytes + (*link)->value_bytes;
+            entry *fresh = need(sy_heap_alloc(entries, bytes));
+            memcpy(fresh, *link, bytes);
+            old[moved++] = *link;
+            *link = fresh;
+        }
+    }
+    walk_moves += moved;
+    if (moved == 0) return;
+    while (moved > 0) sy_heap_free(entries, old[--moved]);
+    sy_thread_flush();
+}
+
+static int64_t now_us(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000;
+}
+
+/* Returns how many milliseconds epoll may wait. */
+static int do_slice(void) {
+    static int64_t next;
+    if (!wants_slice()) return -1;
+    if (now_us() >= next) {
+        move_slice();
+        next = now_us() + SLICE_PERIOD_US;
+    }
+    return SLICE_PERIOD_US / 1000;
 }
 
 /* ---- requests ---- */
@@ -486,7 +557,7 @@ static void serve(const char *port) {
     if (poll < 0 || epoll_ctl(poll, EPOLL_CTL_ADD, listener, &accepts) != 0)
         die("kv_server: epoll");
     while (running || sessions_open > 0) {
-        int count = epoll_wait(poll, events, EVENTS, -1);
+        int count = epoll_wait(poll, events, EVENTS, do_slice());
         for (int i = 0; i < count; i++) {
             if (events[i].data.ptr)
                 attend(poll, events[i].data.ptr, events[i].events);

@@ -159,7 +159,8 @@ SY_API int sy_handle_each(sy_cache *cache, sy_handle_visit visit, void *arg);
  *   - sy_read_get takes the place of sy_handle_get, which always returns NULL.
  *   - sy_handle_alloc and the allocations of cache.h return addresses that may change, so call
  *     them in a read guard; elsewhere they fail with EPERM. sy_handle_prepare needs no guard.
- *   - sy_handle_slabs returns 0, and a program must not change the words below itself.
+ *   - A program that changes the words below itself may pin, unpin, and make a live word dying. It
+ *     cannot take ordinals.
  *   - A look-up may wait while the object is copied: less than a microsecond, more if `relocate`
  *     takes longer or the copying thread is interrupted. So a handler of a signal must not use
  *     such a cache.

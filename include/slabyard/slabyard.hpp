@@ -49,6 +49,7 @@
 #    include <memory>
 #    include <memory_resource>
 #    include <new>
+#    include <stdexcept>
 #    include <type_traits>
 #    include <utility>
 
@@ -59,10 +60,11 @@ namespace slabyard {
 namespace detail {
 
 /* Without exceptions (-fno-exceptions) the process ends where one would be thrown. */
-template <class Exception> [[noreturn]] inline void fail() {
+template <class Exception, class... Args> [[noreturn]] inline void fail(Args... args) {
 #    ifdef __cpp_exceptions
-    throw Exception();
+    throw Exception(args...);
 #    else
+    ((void)args, ...);
     std::abort();
 #    endif
 }
@@ -164,7 +166,8 @@ inline constexpr std::size_t align_of = alignof(T) > alignof(void *) ? alignof(T
 
 template <class T>
 sy_cache *create_cache(const char *name, std::size_t limit, unsigned flags,
-                       void (*dispose)(void *, void *) = nullptr) {
+                       void (*dispose)(void *, void *) = nullptr,
+                       void (*relocate)(void *, void *, void *) = nullptr) {
     sy_cache_config config{};
     config.name = name;
     config.size = sizeof(T);
@@ -172,6 +175,7 @@ sy_cache *create_cache(const char *name, std::size_t limit, unsigned flags,
     config.limit = limit;
     config.flags = flags;
     config.dispose = dispose;
+    config.relocate = relocate;
     return checked(sy_cache_create(&config));
 }
 
@@ -658,12 +662,33 @@ template <class T, class Tag = T> class handle_key {
 };
 
 /**
+ * While a read_guard exists, the objects that its thread looks up with it stay where they are
+ * (sy_read_enter). A guard ends in the thread that began it. Guards nest, and end in reverse order.
+ */
+class read_guard {
+  public:
+    read_guard() noexcept : guard_(sy_read_enter()) {}
+    ~read_guard() { sy_read_leave(guard_); }
+    read_guard(const read_guard &) = delete;
+    read_guard &operator=(const read_guard &) = delete;
+
+  private:
+    sy_read_guard guard_;
+};
+
+/**
  * Objects by 64-bit keys that stay invalid once the object is erased (slabyard/handle.h). Any
  * thread may use a map, at any time.
  *
  * A ref holds its object. If the object is erased meanwhile, its key becomes stale at once, and the
  * object is destroyed when its last ref ends. If a ref outlives the map, the memory of the map is
  * never released.
+ *
+ * With the flag SY_MOVABLE the objects of sparse slabs move to fuller ones, so that memory follows
+ * what is live. A ref and a read_guard keep an object in its place; outside of them keep keys only.
+ * Objects are moved by memcpy if T is trivially copyable, else by T's move constructor, which must
+ * be noexcept, and its destructor. Neither may use the library for that: not even to look up an
+ * object.
  *
  * To give two maps of one T different key types, give them different tags; any types will do.
  */
@@ -704,9 +729,11 @@ template <class T, class Tag = T> class handle_map {
         T *object_ = nullptr;
     };
 
-    /** name: copied, for reports. limit: of live objects; 0: none. flags: as in sy_cache_config. */
+    /** name: copied, for reports. limit: of live objects; 0: none. flags: as in sy_cache_config.
+     * Throws std::invalid_argument for SY_MOVABLE if T cannot be moved without an exception. */
     explicit handle_map(const char *name = nullptr, std::size_t limit = 0, unsigned flags = 0)
-        : cache_(detail::create_cache<T>(name, limit, flags | SY_HANDLES, destroy)) {}
+        : cache_(detail::create_cache<T>(name, limit, flags | SY_HANDLES, destroy,
+                                         flags & SY_MOVABLE ? relocation() : nullptr)) {}
 
     /*
      * Destroys all objects, as clear() does. If objects remain, the whole memory of the map stays.
@@ -750,6 +777,13 @@ template <class T, class Tag = T> class handle_map {
         return ref(cache_, name, static_cast<T *>(sy_handle_pin(cache_, name.to_bits())));
     }
 
+    /* Looks an object up for as long as the guard exists, at less cost than a ref. Returns nullptr
+     * if the key is stale or was never valid. If another thread may erase the object meanwhile, get
+     * a ref instead. */
+    T *get(const read_guard &, key name) const noexcept {
+        return static_cast<T *>(sy_read_get(cache_, name.to_bits()));
+    }
+
     /* Erases an object. Returns true once for each key. The object is destroyed now, or when its
      * last ref ends. */
     bool erase(key name) noexcept { return sy_handle_free(cache_, name.to_bits()); }
@@ -781,6 +815,13 @@ template <class T, class Tag = T> class handle_map {
     /* Reserves memory for `count` more objects (sy_cache_reserve). Throws std::bad_alloc. */
     void reserve(std::size_t count) { detail::check(sy_cache_reserve(cache_, count)); }
 
+    /* Moves objects now, for `budget_ns` nanoseconds at most (sy_cache_compact). Returns the bytes
+     * of slabs that it emptied: 0 without SY_MOVABLE. */
+    std::size_t compact(std::size_t bytes = SIZE_MAX,
+                        std::uint64_t budget_ns = UINT64_MAX) noexcept {
+        return sy_cache_compact(cache_, bytes, budget_ns);
+    }
+
     /** Returns the number of objects. */
     std::size_t size() const noexcept { return sy_cache_in_use(cache_); }
     /** Gives free memory back to the system (sy_cache_trim). Returns the number of bytes. */
@@ -797,6 +838,22 @@ template <class T, class Tag = T> class handle_map {
     static constexpr int passes_max = 1000;
 
     static void destroy(void *object, void *) noexcept { static_cast<T *>(object)->~T(); }
+
+    static void relocate(void *from, void *to, void *) noexcept {
+        T *object = static_cast<T *>(from);
+        ::new (to) T(std::move(*object));
+        std::destroy_at(object);
+    }
+
+    /* What moves a T: nullptr for memcpy. */
+    static auto relocation() -> void (*)(void *, void *, void *) {
+        if constexpr (!std::is_nothrow_move_constructible_v<T>)
+            detail::fail<std::invalid_argument>("slabyard::handle_map: SY_MOVABLE needs a type "
+                                                "whose move constructor is noexcept");
+        else if constexpr (!std::is_trivially_copyable_v<T>)
+            return relocate;
+        return nullptr;
+    }
 
     /* Returns 0, or -1 if there was no memory for a pass. */
     int erase_all() noexcept {

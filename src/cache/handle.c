@@ -438,10 +438,8 @@ const sy_kind sy_kind_movable = {
 
 /* ---- iteration ---- */
 
-/* Copies the first ordinals of all slabs or, if objects move, of all blocks of ordinals, if there
- * is room for all; returns how many there are. */
-static size_t copy_ordinals(sy_cache *cache, uint32_t *firsts, size_t room) {
-    if (sy_names_move(&cache->names)) return sy_blocks_copy(cache, firsts, room);
+/* Copies the first ordinals of all slabs, if there is room for all; returns how many there are. */
+static size_t copy_slabs(sy_cache *cache, uint32_t *firsts, size_t room) {
     sy_lock_acquire(&cache->lock);
     size_t count = cache->slab_count, done = 0;
     if (count <= room)
@@ -452,9 +450,13 @@ static size_t copy_ordinals(sy_cache *cache, uint32_t *firsts, size_t room) {
 }
 
 size_t sy_handle_slabs(sy_cache *cache, uint32_t *firsts, size_t room, uint32_t *slots) {
-    if (!sy_cache_has_handles(cache) || sy_names_move(&cache->names)) return 0;
+    if (!sy_cache_has_handles(cache)) return 0;
+    if (sy_names_move(&cache->names)) {
+        *slots = SY_BLOCK_ORDINALS;
+        return sy_blocks_copy(cache, firsts, room);
+    }
     *slots = cache->layout.slots;
-    return copy_ordinals(cache, firsts, room);
+    return copy_slabs(cache, firsts, room);
 }
 
 /* An object that is pinned for a visitor; 0: none is. */
@@ -481,10 +483,10 @@ static int visit_one(sy_cache *cache, sy_handle handle, sy_handle_visit visit, v
 
 /* Visits the live objects of one slab or block. If it was released meanwhile, none of its words is
  * a live one of this cache. A place in a block is no live word. */
-static int visit_slab(sy_cache *cache, uint32_t first, sy_handle_visit visit, void *arg) {
+static int visit_slab(sy_cache *cache, uint32_t first, uint32_t slots, sy_handle_visit visit,
+                      void *arg) {
     int result = 0;
-    uint32_t end = sy_names_move(&cache->names) ? SY_BLOCK_ORDINALS : cache->layout.slots;
-    for (uint32_t i = 0; i < end && result == 0; i++)
+    for (uint32_t i = 0; i < slots && result == 0; i++)
         result = visit_one(cache, live_handle(cache, first + i), visit, arg);
     return result;
 }
@@ -509,16 +511,17 @@ int sy_handle_each(sy_cache *cache, sy_handle_visit visit, void *arg) {
         errno = EINVAL;
         return -1;
     }
-    for (size_t room = copy_ordinals(cache, NULL, 0);;) {
+    uint32_t slots;
+    for (size_t room = sy_handle_slabs(cache, NULL, 0, &slots);;) {
         ordinals taken SY_CLEANUP(give_ordinals) = take_ordinals(room);
         if (!taken.firsts) {
             errno = ENOMEM;
             return -1;
         }
-        size_t count = copy_ordinals(cache, taken.firsts, room);
+        size_t count = sy_handle_slabs(cache, taken.firsts, room, &slots);
         int result = 0;
         for (size_t i = 0; count <= room && i < count && result == 0; i++)
-            result = visit_slab(cache, taken.firsts[i], visit, arg);
+            result = visit_slab(cache, taken.firsts[i], slots, visit, arg);
         if (count <= room) return result;
         room = count + count / 8;
     }

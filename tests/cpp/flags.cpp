@@ -35,6 +35,9 @@ int use_all() {
     auto key = map.emplace();
     int sides = map.get(key)->sides() + base->sides() + shared->sides() + constant->sides();
     map.each([&](auto, square &each) { sides += each.sides(); });
+    slabyard::handle_map<square> movable("movable", 0, SY_MOVABLE);
+    slabyard::read_guard guard;
+    sides += movable.get(guard, movable.emplace())->sides() + static_cast<int>(movable.compact());
     slabyard::each_cache([](const sy_cache_account &) {});
     sides += pool.make_unique()->sides() + cache.make_unique()->sides();
     return sides + numbers[0] + others[0];

@@ -109,6 +109,26 @@ seq 5000 | sed 's/.*/get key:&/' | ask >"$work/values"
 seq 5000 | sed 's/.*/value:&/' | cmp "$work/values" - || fail "a key has lost its value"
 expect 5001 dbsize
 
+# When most keys were deleted at random places, the other entries move together, and keep their
+# values.
+before=$(resident)
+value=$(head -c 300 /dev/zero | tr '\0' v)
+seq 40000 | sed "s/.*/set walk:& &$value/" | ask >/dev/null
+full=$(resident)
+seq 40000 | awk '$1 % 7' | sed 's/.*/del walk:&/' | ask >/dev/null
+goal=$((before + (full - before) / 2))
+for _ in $(seq 100); do # only Slabyard knows which entries should move
+    [ "$kind" = slabyard ] && ! below "$(resident)" "$goal" || break
+    sleep 0.1
+done
+left=$(resident)
+echo "$kind: $(((full - before) >> 10)) KiB for 40,000 entries, $(((left - before) >> 10)) KiB with a seventh of them"
+[ "$kind" != slabyard ] || below "$left" "$goal" || fail "$left bytes resident with few entries left, $full before"
+seq 7 7 40000 | sed 's/.*/get walk:&/' | ask >"$work/values"
+seq 7 7 40000 | sed "s/.*/&$value/" | cmp "$work/values" - || fail "an entry that was moved has another value"
+seq 7 7 40000 | sed 's/.*/del walk:&/' | ask >/dev/null
+expect 5001 dbsize
+
 # Fifty clients at once write and read 100,000 keys.
 crowd() { redis-benchmark -p "$port" -t set,get -n 200000 -r 100000 -d 200 -c 50 -P 16 -q; }
 crowd >"$work/crowd" 2>&1 || fail "$(cat "$work/crowd")"

@@ -1,10 +1,10 @@
-//! Short runs of the parts `cpp` and `rust`: they print a block for each row and a table, and write
+//! Short runs of the parts `cpp`, `rust` and `survivors`: they print a block for each row and a table, and write
 //! this text and the figures to files.
 
 use common::{kept_run, refuses};
 use slabyard_bench::alone::Row;
 use slabyard_bench::kernels::LAYOUTS;
-use slabyard_bench::{cpp, rust};
+use slabyard_bench::{cpp, rust, survivors};
 
 mod common;
 
@@ -59,9 +59,14 @@ fn the_rust_crate_is_measured() {
 }
 
 #[test]
+fn survivors_are_measured() {
+    short_run::<survivors::Row>(&["memory-random/1024/1", "handle-get"]);
+}
+
+#[test]
 fn what_is_not_known_is_refused() {
     let child = ["--child", "nonsense/1", "nobody", "0", "1000", "1"];
-    for part in ["cpp", "rust"] {
+    for part in ["cpp", "rust", "survivors"] {
         refuses(part, &[&["--only=nonsense"], &child]);
     }
 }

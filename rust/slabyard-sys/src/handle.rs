@@ -152,7 +152,8 @@ extern "C" {
     pub fn sy_handle_each(cache: *mut sy_cache, visit: sy_handle_visit, arg: *mut c_void) -> c_int;
 
     /// Writes the first ordinal of each of the cache's slabs, if there is room for all, and the
-    /// number of ordinals of a slab; returns the number of slabs.
+    /// number of ordinals of a slab; returns the number of slabs. If objects move, it lists blocks of
+    /// ordinals in place of slabs.
     ///
     /// # Safety
     /// `firsts` has this room, and `slots` may be written.

@@ -1,6 +1,6 @@
 //! `slabyard/reclaim.h`: returning free memory to the system; and `sy_verify` of `checks.h`.
 
-use crate::c_int;
+use crate::{c_int, c_void};
 
 extern "C" {
     /// Returns the free memory of all caches, of the heap and of the library; the result is the
@@ -62,6 +62,13 @@ extern "C" {
     /// # Safety
     /// It is not called in a callback of Slabyard or at a thread's end.
     pub fn sy_enter_sandbox();
+
+    /// Whether the object lies in a slab that should become empty, for programs that move their
+    /// objects themselves.
+    ///
+    /// # Safety
+    /// It is a live object, or no object of the library.
+    pub fn sy_should_move(object: *const c_void) -> bool;
 
     /// The number of violated invariants and damaged objects. This is slow.
     ///

@@ -37,6 +37,7 @@
 //! | several owners on several threads | [`CacheArc`], of a cache of [`Counted`] | all | an atomic a clone, and a drop |
 //! | buffers that keep their capacity, and the like | [`RecycleCache`] | all | as a cache, and `recycle` |
 //! | keys instead of references, used by all threads | [`HandleMap`] | all | a compare-exchange a `get` |
+//! | the same, with values that move so that memory follows what is live | [`MovableMap`] | all | the same |
 //! | keys instead of references, with one owner | [`LocalHandleMap`] | as a `Vec` | two compares a `get` |
 //! | more about what another map has keys for | [`SecondaryMap`], [`SparseSecondaryMap`] | as a `Vec` | two compares; a hash |
 //! | all allocations of the program | [`Slabyard`] as the `#[global_allocator]` | all | by size, a table and a pop |
@@ -166,6 +167,8 @@ pub use cache::unsized_box::DynBox;
 pub use cache::{Cache, CacheBuilder, CacheHome, CacheVacant, Checks, CreateError};
 pub use epoch::Epoch;
 pub use full::Full;
+#[cfg(not(miri))]
+pub use handle::MovableMap;
 #[cfg(feature = "std")]
 pub use handle::SparseSecondaryMap;
 pub use handle::{

@@ -5,6 +5,8 @@ use core::marker::PhantomData;
 
 use super::key::Key;
 use super::map::HandleMap;
+#[cfg(not(miri))]
+use super::movable::MovableMap;
 use crate::cache::ALIGN_MAX;
 use crate::raw::handle::{Cache, Config};
 use crate::type_name::short_name;
@@ -69,6 +71,28 @@ impl<T, K: Key> HandleMapBuilder<T, K> {
     /// [`CreateError`]: `T` is aligned to more than 2 MiB, an exact limit was requested without a
     /// limit, or there is no memory.
     pub fn build(self) -> Result<HandleMap<T, K>, CreateError> {
+        self.create(false).map(HandleMap::of_cache)
+    }
+
+    /// Makes a map whose values move, so that memory follows what is live.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build).
+    ///
+    /// ```
+    /// use slabyard::{HandleMap, MovableMap};
+    /// let sessions: MovableMap<String> = HandleMap::builder().name("session").build_movable()?;
+    /// # Ok::<(), slabyard::CreateError>(())
+    /// ```
+    #[cfg(not(miri))]
+    pub fn build_movable(self) -> Result<MovableMap<T, K>, CreateError>
+    where
+        T: Send,
+    {
+        self.create(true).map(MovableMap::of_cache)
+    }
+
+    fn create(self, moves: bool) -> Result<Cache, CreateError> {
         if align_of::<T>() > ALIGN_MAX || (self.exact && self.limit == 0) {
             return Err(CreateError::Unsupported);
         }
@@ -81,9 +105,8 @@ impl<T, K: Key> HandleMapBuilder<T, K> {
             align: align_of::<T>(),
             limit: self.limit,
             exact: self.exact,
+            moves,
         };
-        Cache::create(&config)
-            .map(HandleMap::of_cache)
-            .ok_or(CreateError::NoMemory)
+        Cache::create(&config).ok_or(CreateError::NoMemory)
     }
 }

@@ -3,6 +3,7 @@
 
 use alloc::sync::Arc;
 use core::fmt;
+use core::marker::PhantomData;
 use core::ops::Deref;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +13,7 @@ use super::map::{too_many_guards, HandleMap};
 use super::word::{self, Release};
 use crate::raw::handle::Cache;
 
-/// A guard of a value of a [`HandleMap`]. The value stays as long as the guard exists, even if its
+/// A guard of a value of a [`HandleMap`] or [`MovableMap`](crate::MovableMap). The value stays as long as the guard exists, even if its
 /// key becomes stale meanwhile. If the value was removed, the thread that drops the last guard
 /// drops the value.
 ///
@@ -34,11 +35,12 @@ use crate::raw::handle::Cache;
 pub struct Ref<'a, T, K: Key> {
     value: NonNull<T>,
     word: &'a AtomicU64,
-    map: &'a HandleMap<T, K>,
+    cache: &'a Cache,
+    _map: PhantomData<&'a HandleMap<T, K>>,
 }
 
-// SAFETY: a guard is a shared reference to the value, and dropping it may drop the value. The
-// reference to the map is Send and Sync under the same conditions.
+// SAFETY: a guard is a shared reference to the value, and dropping it may drop the value. A shared
+// map is Send and Sync under the same conditions.
 unsafe impl<T: Send + Sync, K: Key> Send for Ref<'_, T, K> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync, K: Key> Sync for Ref<'_, T, K> {}
@@ -60,7 +62,7 @@ pub(super) unsafe fn drop_value<T>(cache: &Cache, word: &AtomicU64, value: NonNu
     // SAFETY: the caller is the only owner of the value (rule 1). It is dropped before the ordinal
     // is freed.
     unsafe {
-        let _release = Release::new(cache, word, key.ordinal(), key.generation());
+        let _release = Release::of_any(cache, word, key);
         value.drop_in_place();
     }
 }
@@ -69,17 +71,18 @@ impl<'a, T, K: Key> Ref<'a, T, K> {
     /// # Safety
     /// The word has been pinned for this guard, and its value exists.
     #[inline(always)]
-    pub(super) unsafe fn new(
-        map: &'a HandleMap<T, K>,
-        word: &'a AtomicU64,
-        value: NonNull<T>,
-    ) -> Self {
-        Self { value, word, map }
+    pub(super) unsafe fn new(cache: &'a Cache, word: &'a AtomicU64, value: NonNull<T>) -> Self {
+        Self {
+            value,
+            word,
+            cache,
+            _map: PhantomData,
+        }
     }
 
     /// The key of the value; it may be stale already.
     pub fn key(this: &Self) -> K {
-        raw_key(this.map.cache(), this.word).into()
+        raw_key(this.cache, this.word).into()
     }
 
     /// Another guard of the value, also if it was removed. It is called as `Ref::clone(&guard)`,
@@ -142,7 +145,7 @@ impl<T, K: Key> Drop for Ref<'_, T, K> {
     fn drop(&mut self) {
         if word::unpin(self.word) {
             // SAFETY: it was the last guard of a dying word.
-            unsafe { drop_value(self.map.cache(), self.word, self.value) }
+            unsafe { drop_value(self.cache, self.word, self.value) }
         }
     }
 }

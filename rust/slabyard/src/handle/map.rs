@@ -57,7 +57,7 @@ pub struct HandleMap<T, K: Key = DefaultKey> {
 }
 
 /// Values go in and out by shared reference to the map, so the map is invariant in `T` and `K`.
-type InAndOut<T, K> = fn(T, K) -> (T, K);
+pub(super) type InAndOut<T, K> = fn(T, K) -> (T, K);
 
 // SAFETY: any thread may use the cache; the values are sent with the map.
 unsafe impl<T: Send, K: Key> Send for HandleMap<T, K> {}
@@ -108,7 +108,7 @@ impl core::error::Error for GetError {}
 #[cold]
 #[inline(never)]
 #[track_caller]
-fn no_room<T>() -> ! {
+pub(super) fn no_room<T>() -> ! {
     panic!(
         "there is no room in the map of {}: its limit is reached, or there is no memory",
         type_name::<T>()
@@ -298,7 +298,9 @@ impl<T, K: Key> HandleMap<T, K> {
         let (word, live) = self.word(key).ok_or(GetError::Stale)?;
         match word::pin(word, live, word::GUARDS_MAX) {
             // SAFETY: the word is pinned, so the value exists and stays.
-            Pinning::Pinned => Ok(unsafe { Ref::new(self, word, self.value(key.ordinal())) }),
+            Pinning::Pinned => {
+                Ok(unsafe { Ref::new(&self.cache, word, self.value(key.ordinal())) })
+            }
             Pinning::Stale => Err(GetError::Stale),
             Pinning::TooMany => Err(GetError::TooManyGuards),
         }

@@ -40,6 +40,27 @@
 //! compare-exchange and a plain store, because no other thread writes the word by then.
 //! `rust/models` explores this, and shows for each rule what happens without it.
 //!
+//! # Values that move
+//!
+//! The library moves the values of a `MovableMap` by copying their bytes (`slabyard/handle.h`,
+//! `src/cache/moving.c`). It makes a word *moving* by a compare-exchange from *live without guards*,
+//! so a value with a guard, and one that is dying, stays where it is. Rules 1 to 5 hold, and two
+//! more:
+//!
+//! 6. *A moving value is live.* A `get` or `remove` that finds a moving word makes the library call
+//!    the move off, or waits for the end of the copy, and tries again.
+//! 7. *The place is read last*, after the compare-exchange that made the guard, or that made the
+//!    word dying. It acquires the end of the last move, which published the place.
+//!
+//! Without a guard, a value stays where it is only in a read guard of the library. Such a guard does
+//! not keep a value from being removed. So the map has to be borrowed exclusively
+//! (`MovableMap::while_still`). The read guards of a thread must end in reverse order, so there only
+//! is a function that calls a closure.
+//!
+//! Another thread may copy a value's bytes, so values are `Send`. It never reads them as a value, so
+//! they need not be `Sync` for that. Values may have guards of several threads, so a map that is
+//! shared needs `Sync` values, as a `HandleMap` does.
+//!
 //! # What safe code of the program can do to a map
 //!
 //! - *A key's conversions* may answer differently each time, panic, or call the map. So each
@@ -73,12 +94,16 @@ mod kept;
 mod key;
 mod local;
 mod map;
+#[cfg(not(miri))]
+mod movable;
 mod secondary;
 mod secondary_entry;
 #[cfg(feature = "serde")]
 mod serial;
 #[cfg(feature = "std")]
 mod sparse;
+#[cfg(not(miri))]
+mod still;
 mod walk;
 mod word;
 
@@ -100,6 +125,8 @@ pub use local::{
     ValuesMut as LocalValuesMut,
 };
 pub use map::{GetError, HandleMap, TakeError};
+#[cfg(not(miri))]
+pub use movable::MovableMap;
 pub use secondary::{Iter as SecondaryIter, IterMut as SecondaryIterMut, SecondaryMap};
 pub use secondary_entry::{EmptyEntry, Entry, OccupiedEntry, Secondary};
 #[cfg(feature = "serde")]
@@ -108,4 +135,6 @@ pub use serial::Restored;
 pub use sparse::{
     Iter as SparseSecondaryIter, IterMut as SparseSecondaryIterMut, SparseSecondaryMap,
 };
+#[cfg(not(miri))]
+pub use still::Still;
 pub use walk::{Drain, Iter, IterMut};

@@ -12,7 +12,7 @@ use super::word::{self, Pinning, Release};
 use crate::raw::handle::{Cache, DYING, PINS, STATE};
 
 /// Walks the ordinals of the slabs that a cache had at one moment, without groups that have no
-/// value.
+/// value. If values move, it walks those of blocks, among which are words that are never live.
 struct Ordinals {
     firsts: vec::IntoIter<u32>,
     slots: u32,
@@ -96,6 +96,37 @@ impl Ordinals {
     }
 }
 
+/// Walks the keys of all values of a map whose values may move, without guards.
+#[cfg(not(miri))]
+pub(super) struct KeysOfAny<'a> {
+    cache: &'a Cache,
+    ordinals: Ordinals,
+}
+
+#[cfg(not(miri))]
+impl<'a> KeysOfAny<'a> {
+    pub(super) fn new(cache: &'a Cache) -> Self {
+        Self {
+            cache,
+            ordinals: Ordinals::of(cache),
+        }
+    }
+}
+
+#[cfg(not(miri))]
+impl Iterator for KeysOfAny<'_> {
+    type Item = RawKey;
+
+    fn next(&mut self) -> Option<RawKey> {
+        loop {
+            let (ordinal, word) = self.ordinals.next(self.cache)?;
+            if word::is_live_or_moving(self.cache, word) {
+                return Some(RawKey::of_parts(ordinal, (word >> 32) as u32));
+            }
+        }
+    }
+}
+
 /// Iterates over guards of all values: see [`HandleMap::iter`].
 pub struct Iter<'a, T, K: Key> {
     map: &'a HandleMap<T, K>,
@@ -118,7 +149,8 @@ impl<'a, T, K: Key> Iter<'a, T, K> {
             let word = unsafe { self.map.cache().word_of(key.ordinal()) };
             if word::pin(word, live, word::GUARDS_OF_WALKS_MAX) == Pinning::Pinned {
                 // SAFETY: the word is pinned, so the value exists and stays.
-                let guard = unsafe { Ref::new(self.map, word, self.map.value(key.ordinal())) };
+                let guard =
+                    unsafe { Ref::new(self.map.cache(), word, self.map.value(key.ordinal())) };
                 return Some((key, guard));
             }
         }

@@ -3,6 +3,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use super::key::RawKey;
 use crate::raw::handle::{Cache, DYING, LIVE, PIN, PINS, STATE};
 
 const GENERATION: u64 = 1 << 32;
@@ -43,6 +44,12 @@ pub(super) fn live_word(cache: &Cache, handle: u64) -> u64 {
 #[inline(always)]
 pub(super) fn is_live(cache: &Cache, word: u64) -> bool {
     (word & !PINS) as u32 == cache.live() as u32
+}
+
+/// Whether this is a live word of a cache whose values may move, with or without guards.
+#[cfg(not(miri))]
+pub(super) fn is_live_or_moving(cache: &Cache, word: u64) -> bool {
+    (word & !(PINS | DYING)) as u32 == cache.live_of_any() as u32
 }
 
 /// Adds a guard, if the word is `live` apart from the number of guards, and if there are fewer than
@@ -122,8 +129,8 @@ pub(super) fn enliven(word: &AtomicU64, live: u64) {
 }
 
 /// Owns an ordinal and its value. When this is dropped, the word becomes free and the ordinal goes
-/// back to the cache (rule 5). The generation is used up.
-pub(super) struct Release<'a> {
+/// back to the cache (rule 5). The generation is used up. `ANY`: the values of the cache may move.
+pub(super) struct Release<'a, const ANY: bool = false> {
     pub cache: &'a Cache,
     pub word: &'a AtomicU64,
     pub ordinal: u32,
@@ -132,8 +139,9 @@ pub(super) struct Release<'a> {
 
 impl<'a> Release<'a> {
     /// # Safety
-    /// The ordinal is taken from the cache. Its value is owned by the caller, or there is none. When
-    /// this is dropped, the value is gone, or is a copy that is not used.
+    /// The ordinal is taken from the cache, whose values do not move. Its value is owned by the
+    /// caller, or there is none. When this is dropped, the value is gone, or is a copy that is not
+    /// used.
     #[inline(always)]
     pub unsafe fn new(
         cache: &'a Cache,
@@ -150,10 +158,28 @@ impl<'a> Release<'a> {
     }
 }
 
-impl Drop for Release<'_> {
+impl<'a> Release<'a, true> {
+    /// # Safety
+    /// As [`new`](Release::new), but the values of the cache may move.
+    pub unsafe fn of_any(cache: &'a Cache, word: &'a AtomicU64, key: RawKey) -> Self {
+        Self {
+            cache,
+            word,
+            ordinal: key.ordinal(),
+            generation: key.generation(),
+        }
+    }
+}
+
+impl<const ANY: bool> Drop for Release<'_, ANY> {
     #[inline(always)]
     fn drop(&mut self) {
-        let free = (u64::from(self.generation) << 32) | (self.cache.live() & !STATE);
+        let live = if ANY {
+            self.cache.live_of_any()
+        } else {
+            self.cache.live()
+        };
+        let free = (u64::from(self.generation) << 32) | (live & !STATE);
         if self.generation == u32::MAX {
             return retire(*self.cache, self.word, free, self.ordinal);
         }

@@ -4,7 +4,9 @@
 
 use alloc::vec::Vec;
 use core::ffi::CStr;
-use core::sync::atomic::AtomicU64;
+use core::marker::PhantomData;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use slabyard_sys as sys;
 
@@ -22,11 +24,39 @@ pub(crate) struct Config<'a> {
     pub limit: usize,
     /// Whether the limit counts objects exactly, at the cost of a lock.
     pub exact: bool,
+    /// Whether objects move.
+    pub moves: bool,
 }
 
 /// A cache with handles. The code that creates it destroys it.
 #[derive(Clone, Copy)]
 pub(crate) struct Cache(*mut sys::sy_cache);
+
+/// While it exists, no object moves that this thread looks up.
+pub(crate) struct ReadGuard {
+    outer: sys::sy_read_guard,
+    /// It ends in the thread that began it.
+    _here: PhantomData<*mut ()>,
+}
+
+impl ReadGuard {
+    /// # Safety
+    /// The guards of a thread are dropped in reverse order: only a scope may own one.
+    pub unsafe fn new() -> Self {
+        Self {
+            // SAFETY: the drop ends it, in this thread.
+            outer: unsafe { sys::sy_read_enter() },
+            _here: PhantomData,
+        }
+    }
+}
+
+impl Drop for ReadGuard {
+    fn drop(&mut self) {
+        // SAFETY: this thread began it, and it ends once.
+        unsafe { sys::sy_read_leave(self.outer) }
+    }
+}
 
 /// The number of slabs for which a walk takes the cache's lock once.
 const FEW_SLABS: usize = 16;
@@ -36,12 +66,13 @@ impl Cache {
     /// too large.
     pub fn create(config: &Config<'_>) -> Option<Self> {
         let exact = if config.exact { sys::SY_LIMIT_EXACT } else { 0 };
+        let moves = if config.moves { sys::SY_MOVABLE } else { 0 };
         let config = sys::sy_cache_config {
             name: config.name.as_ptr(),
             size: config.size.max(1),
             align: config.align,
             limit: config.limit,
-            flags: sys::SY_HANDLES | exact,
+            flags: sys::SY_HANDLES | exact | moves,
             ..Default::default()
         };
         // SAFETY: the name is a C string, and there are no functions.
@@ -155,6 +186,84 @@ impl Cache {
     #[inline(always)]
     pub fn live(&self) -> u64 {
         self.head().live
+    }
+
+    /// [`live`](Self::live), of a cache whose objects may move.
+    #[inline(always)]
+    pub fn live_of_any(&self) -> u64 {
+        match self.head().live {
+            sys::SY_HANDLE_MOVING => self.head().slot as u64,
+            live => live,
+        }
+    }
+
+    /// The address of the object of an ordinal, which may move.
+    ///
+    /// # Safety
+    /// The ordinal is taken, and its object stays where it is.
+    #[inline(always)]
+    pub unsafe fn place_of_any(&self, ordinal: u32) -> *mut u8 {
+        // SAFETY: as the caller says. If objects move, the word behind an object's is its place.
+        unsafe {
+            if self.head().live != sys::SY_HANDLE_MOVING {
+                return self.place(ordinal);
+            }
+            let place = self.word_of(ordinal + 1).load(Ordering::Relaxed);
+            core::ptr::with_exposed_provenance_mut((place >> sys::SY_HANDLE_PLACE) as usize)
+        }
+    }
+
+    /// The address of the object of a handle, which stays there until `leave`. `None`: the handle
+    /// is stale.
+    ///
+    /// # Safety
+    /// This thread is between `enter` and `leave`.
+    #[inline(always)]
+    pub unsafe fn still_place(&self, handle: u64) -> Option<NonNull<u8>> {
+        // SAFETY: the cache has handles, and this is in a read guard, as the caller says.
+        NonNull::new(unsafe { sys::sy_read_get_inline(self.0, handle).cast() })
+    }
+
+    /// If the object of the handle is about to move, calls that off; if it is being moved, waits.
+    #[cold]
+    #[inline(never)]
+    pub fn settle(self, handle: u64) {
+        // SAFETY: any 64 bits may be passed; the object is not used.
+        unsafe { sys::sy_read_get(self.0, handle) };
+    }
+
+    /// Takes a place for an object, which look-ups do not find and which stays where it is until
+    /// `publish` or `cancel`. `None`: there is no memory, or the limit is reached.
+    pub fn prepare(self) -> Option<(u64, NonNull<u8>)> {
+        let mut handle = 0;
+        // SAFETY: the cache has handles.
+        let place = unsafe { sys::sy_handle_prepare(self.0, &mut handle) };
+        NonNull::new(place.cast()).map(|place| (handle, place))
+    }
+
+    /// Makes a prepared object live.
+    ///
+    /// # Safety
+    /// It was prepared and not published, and is complete.
+    pub unsafe fn publish(self, handle: u64) {
+        // SAFETY: as the caller says.
+        unsafe { sys::sy_handle_publish(self.0, handle) }
+    }
+
+    /// Frees the place of a prepared object.
+    ///
+    /// # Safety
+    /// It was prepared and not published.
+    pub unsafe fn cancel(self, handle: u64) {
+        // SAFETY: as the caller says.
+        unsafe { sys::sy_handle_cancel(self.0, handle) }
+    }
+
+    /// Moves objects for at most so many nanoseconds; the result is the bytes of slabs that became
+    /// empty.
+    pub fn compact(self, bytes: usize, budget_ns: u64) -> usize {
+        // SAFETY: a place is used only while its object stays where it is.
+        unsafe { sys::sy_cache_compact(self.0, bytes, budget_ns) }
     }
 
     /// The address of the object of an ordinal.

@@ -27,6 +27,7 @@ pub(crate) struct Config<'a> {
     pub align: usize,
     pub limit: usize,
     pub exact: bool,
+    pub moves: bool,
 }
 
 struct Slab {
@@ -50,7 +51,7 @@ pub(crate) struct Cache(NonNull<Inner>);
 
 impl Cache {
     pub fn create(config: &Config<'_>) -> Option<Self> {
-        let _ = (config.name, config.exact);
+        let _ = (config.name, config.exact, config.moves);
         let slot = Layout::from_size_align(config.size.max(1), config.align.max(8)).ok()?;
         let inner = Box::new(Inner {
             slot: slot.pad_to_align(),
@@ -217,6 +218,10 @@ impl Cache {
 
     pub fn live(&self) -> u64 {
         NUMBER | LIVE
+    }
+
+    pub fn live_of_any(&self) -> u64 {
+        self.live()
     }
 
     /// # Safety

@@ -1,0 +1,6 @@
+use slabyard::MovableMap;
+use std::rc::Rc;
+
+fn main() {
+    MovableMap::<Rc<u32>>::new();
+}
