@@ -67,16 +67,16 @@ END_OF_PROGRAM
 cc -O1 -w -fno-builtin -fno-omit-frame-pointer -o "$work/program" "$work/program.c"
 
 # measure OPTIONS OBJECTS SIZES: sets `kib` to what the library adds, and `file_kib`. The median of
-# nine runs: addresses are random, and decide whether two things share a page.
+# 25 runs: addresses are random, and decide whether two things share a page; so are samples.
 measure() {
     local runs="" more
-    for _ in {1..9}; do
+    for _ in {1..25}; do
         read -r more file_kib huge_kib < <(SLABYARD=$1 LD_PRELOAD=$library "$work/program" "$2" "$3")
         read -r before _ huge_before < <("$work/program" "$2" "$3")
         [ "$huge_kib" -le "$huge_before" ] || fail "$huge_kib KiB are in huge pages"
         runs+="$((more - before))"$'\n'
     done
-    kib=$(sort -n <<<"${runs%$'\n'}" | sed -n 5p)
+    kib=$(sort -n <<<"${runs%$'\n'}" | sed -n 13p)
     echo "$2 objects, $3 sizes, $1: $kib KiB more, and $file_kib KiB of the library's file"
 }
 

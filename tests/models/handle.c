@@ -37,6 +37,7 @@ static void begin(void) {
     sy_ordinal_prepare(0, CACHE_NUMBER);
     cache.flags = SY_HANDLES;
     cache.client.config.kind = &list;
+    atomic_store_explicit(&cache.client.kind, &list, memory_order_relaxed);
     cache.kind = &sy_kind_named;
     cache.basic = &sy_kind_plain;
     cache.names.words = sy_directory_words();

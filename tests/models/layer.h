@@ -27,6 +27,8 @@
 #include "magazine/one_way.c"
 #include "magazine/slot.c"
 
+#include "no_profile.h"
+
 SY_TLS int64_t sy_guard_left;
 
 /* As in system.h, for what a thread is in the midst of. */
@@ -127,6 +129,7 @@ static void begin(void) {
     for (unsigned i = 0; i < OBJECTS; i++) in_slab[i] = true;
     slab_count = OBJECTS;
     config->kind = &sy_client_plain;
+    atomic_store_explicit(&client.kind, &sy_client_plain, memory_order_relaxed);
     config->refill = refill_from_slab;
     config->flush = flush_to_slab;
     config->item_bytes = START_BYTES;

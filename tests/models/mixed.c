@@ -106,6 +106,7 @@ static void begin(void) {
     cache.out = 2;
     store_class(CLASS);
     sy_mixed.client.config.kind = &no_magazines;
+    atomic_store_explicit(&sy_mixed.client.kind, &no_magazines, memory_order_relaxed);
 }
 
 static uintptr_t object(unsigned slot) { return START + slot * SLOT; }

@@ -84,6 +84,7 @@ static void begin(order_by how) {
     atomic_store_explicit(&directory, (uintptr_t)directory_memory + SHIFT, memory_order_release);
     cache.flags = SY_HANDLES | SY_MOVABLE;
     cache.client.config.kind = &list;
+    atomic_store_explicit(&cache.client.kind, &list, memory_order_relaxed);
     cache.client.number = CACHE_NUMBER;
     cache.kind = &sy_kind_movable;
     cache.basic = &sy_kind_plain;

@@ -6,9 +6,12 @@
 #ifndef SLABYARD_MODELS_ONE_ORDINAL_H
 #define SLABYARD_MODELS_ONE_ORDINAL_H
 
+#include "no_profile.h"
+
 SY_API SY_TLS sy_loaded_slot *sy_abi_1;
 SY_TLS unsigned sy_turns;
 _Atomic bool sy_turn_wanted, sy_fail_armed;
+const sy_client_kind sy_client_profiled;
 sy_map sy_the_map;
 sy_window sy_the_window;
 static sy_loaded_slot shut;
