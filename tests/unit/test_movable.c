@@ -22,6 +22,7 @@
 #include "cache/cache.h"
 #include "os/fake.h"
 #include "support/child.h"
+#include "support/services.h"
 
 enum { COUNT = 20000, LIVE_SHARE = 20, SIZE = 100 };
 
@@ -560,6 +561,7 @@ static void use_what_was_moving(void *arg) {
 }
 
 static void a_fork_in_the_middle_of_a_move_leaves_the_objects(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     pthread_t mover;
     sy_cache *cache = make_moving(0, &mover);
@@ -579,6 +581,7 @@ static void move_beside_no_reader(void *arg) {
 }
 
 static void the_child_has_no_guards_of_other_threads(void **state) {
+    needs(SY_OS_FORKS);
     (void)state;
     static reader it;
     pthread_t thread;
