@@ -72,9 +72,6 @@ void sy_plain_free(sy_cache *cache, void *object, size_t told) {
 
 bool sy_plain_try_free(sy_cache *cache, void *object) {
     SY_SLOW_PATH(&cache->client);
-    const sy_slab *slab = sy_slab_at((uintptr_t)object);
-    /* It is live if the profile has it. */
-    if (slab && sy_slab_owner(slab) == cache) sy_profile_forget(object);
     return sy_cache_put_live(cache, (uintptr_t)object);
 }
 

@@ -14,6 +14,7 @@
 #include "cache/watched.h"
 #include "chunk/side.h"
 #include "debug/fault.h"
+#include "debug/profile.h"
 #include "magazine/store.h"
 #include "os/invariant.h"
 
@@ -491,6 +492,7 @@ bool sy_cache_put_live(sy_cache *cache, uintptr_t address) {
     bool live = !call.lost && is_live(cache, address);
     if (live) {
         claim_object(cache, address);
+        sy_profile_forget((void *)address);
         if (cache->flags & SY_ZERO) sy_cache_wipe(cache, (void *)address);
         put_slots(&flush, &address, 1);
         end_flush(&flush);
