@@ -17,8 +17,11 @@
 
 #include <slabyard/slabyard.h>
 
+#include "debug/profile.h"
+#include "debug/stack.h"
 #include "os/fake.h"
 #include "support/child.h"
+#include "support/services.h"
 
 /* The text in the file behind a descriptor, from its beginning. */
 static const char *text_of(int fd) {
@@ -243,6 +246,21 @@ static void the_struct_adds_up(void **state) {
     sy_fake_reset();
 }
 
+static void sample_all(void *arg) {
+    (void)arg;
+    size_t before = account_now().traces_bytes, stacks = sy_stack_bytes();
+    must(sy_profile_start(1) == 0);
+    for (int i = 0; i < 1000; i++) must(sy_malloc(300) != NULL);
+    size_t more = account_now().traces_bytes - before;
+    must(sy_profile_bytes() > 0 && more == sy_stack_bytes() - stacks + sy_profile_bytes());
+}
+
+static void the_tables_of_a_profile_are_traces(void **state) {
+    needs(SY_OS_STACKS);
+    (void)state;
+    assert_int_equal(in_child(sample_all, NULL), 0);
+}
+
 static void objects_in_quarantine_are_apart(void **state) {
     (void)state;
     enum { MANY = 100 };
@@ -420,6 +438,7 @@ int main(void) {
         cmocka_unit_test(caches_may_come_and_go_meanwhile),
         cmocka_unit_test(the_struct_counts_what_is_live),
         cmocka_unit_test(the_struct_adds_up),
+        cmocka_unit_test(the_tables_of_a_profile_are_traces),
         cmocka_unit_test(objects_in_quarantine_are_apart),
         cmocka_unit_test(a_struct_of_another_size_is_filled),
         cmocka_unit_test(the_account_is_readable),

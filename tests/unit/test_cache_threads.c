@@ -19,31 +19,8 @@
 #include "chunk/chunk.h"
 #include "magazine/store.h"
 #include "magazine/thread.h"
+#include "support/caches.h"
 #include "support/child.h"
-
-static void sound(sy_cache *cache) {
-    must(sy_cache_verify(cache) == 0);
-    must(sy_chunk_verify(&sy_memory_main) == 0);
-    must(sy_store_verify() == 0);
-}
-
-static sy_cache *make(sy_cache_config config) {
-    sy_cache *cache = sy_cache_create(&config);
-    must(cache != NULL);
-    must(sy_cache_in_use(cache) == 0);
-    return cache;
-}
-
-static void end(sy_cache *cache) {
-    sound(cache);
-    must(sy_cache_destroy(cache) == 0);
-}
-
-static void *get(sy_cache *cache) {
-    void *object = sy_cache_alloc(cache);
-    must(object != NULL);
-    return object;
-}
 
 static void *use_cache(void *arg) {
     void *objects[30];

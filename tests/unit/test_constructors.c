@@ -14,37 +14,8 @@
 #include <slabyard/stats.h>
 
 #include "cache/cache.h"
-#include "chunk/chunk.h"
-#include "magazine/store.h"
+#include "support/caches.h"
 #include "support/child.h"
-
-static void sound(sy_cache *cache) {
-    must(sy_cache_verify(cache) == 0);
-    must(sy_chunk_verify(&sy_memory_main) == 0);
-    must(sy_store_verify() == 0);
-}
-
-static sy_cache *make(sy_cache_config config) {
-    sy_cache *cache = sy_cache_create(&config);
-    must(cache != NULL);
-    must(sy_cache_in_use(cache) == 0);
-    return cache;
-}
-
-static void end(sy_cache *cache) {
-    sound(cache);
-    must(sy_cache_destroy(cache) == 0);
-}
-
-static void *get(sy_cache *cache) {
-    void *object = sy_cache_alloc(cache);
-    must(object != NULL);
-    return object;
-}
-
-/* Each flag alone, and all flags together. */
-static const unsigned FLAGS[] = {0, SY_CHECKED, SY_COLOUR, SY_CHECKED | SY_COLOUR};
-enum { FLAGS_COUNT = 4 };
 
 enum { OBJECT = 96 };
 static _Atomic size_t constructed, destructed;

@@ -274,6 +274,7 @@ static void nothing_moves_in_a_guard_of_this_thread(void **state) {
 
 typedef struct reader {
     sy_cache *cache;
+    pthread_t thread;
     sem_t entered, may_leave, left;
     const object *seen;
 } reader;
@@ -291,25 +292,34 @@ static void *read_for_long(void *arg) {
     return NULL;
 }
 
+/* Starts a thread that is in a guard, with a sparse cache. */
+static void start_reader(reader *it, void *(*read)(void *it)) {
+    it->cache = make_sparse((sy_cache_config){.size = SIZE});
+    sem_init(&it->entered, 0, 0);
+    sem_init(&it->may_leave, 0, 0);
+    sem_init(&it->left, 0, 0);
+    must(pthread_create(&it->thread, NULL, read, it) == 0);
+    sem_wait(&it->entered);
+}
+
+/* When the thread has left its guard, but has not ended, objects move. */
+static void end_reader(reader *it) {
+    sem_post(&it->may_leave);
+    sem_wait(&it->left);
+    must(sy_cache_compact(it->cache, SIZE_MAX, UINT64_MAX) > 0);
+    sem_post(&it->may_leave);
+    pthread_join(it->thread, NULL);
+    content_is_there(it->cache, false);
+    end(it->cache);
+}
+
 static void nothing_moves_in_a_guard_of_another_thread(void **state) {
     (void)state;
     static reader it;
-    pthread_t thread;
-    it.cache = make_sparse((sy_cache_config){.size = SIZE});
-    sem_init(&it.entered, 0, 0);
-    sem_init(&it.may_leave, 0, 0);
-    sem_init(&it.left, 0, 0);
-    must(pthread_create(&thread, NULL, read_for_long, &it) == 0);
-    sem_wait(&it.entered);
+    start_reader(&it, read_for_long);
     assert_int_equal(sy_cache_compact(it.cache, SIZE_MAX, UINT64_MAX), 0);
     assert_int_equal(stats_of(it.cache).moves, 0);
-    sem_post(&it.may_leave);
-    sem_wait(&it.left);
-    assert_true(sy_cache_compact(it.cache, SIZE_MAX, UINT64_MAX) > 0);
-    sem_post(&it.may_leave);
-    pthread_join(thread, NULL);
-    content_is_there(it.cache, false);
-    end(it.cache);
+    end_reader(&it);
 }
 
 /* A guard that its thread did not leave ends with the thread. */
@@ -584,23 +594,11 @@ static void the_child_has_no_guards_of_other_threads(void **state) {
     needs(SY_OS_FORKS);
     (void)state;
     static reader it;
-    pthread_t thread;
-    it.cache = make_sparse((sy_cache_config){.size = SIZE});
-    sem_init(&it.entered, 0, 0);
-    sem_init(&it.may_leave, 0, 0);
-    sem_init(&it.left, 0, 0);
-    must(pthread_create(&thread, NULL, read_without_record, &it) == 0);
-    sem_wait(&it.entered);
+    start_reader(&it, read_without_record);
     sy_fake_reset();
     assert_int_equal(sy_cache_compact(it.cache, SIZE_MAX, UINT64_MAX), 0);
     assert_int_equal(in_child(move_beside_no_reader, it.cache), 0);
-    sem_post(&it.may_leave);
-    sem_wait(&it.left);
-    sem_post(&it.may_leave);
-    pthread_join(thread, NULL);
-    assert_true(sy_cache_compact(it.cache, SIZE_MAX, UINT64_MAX) > 0);
-    content_is_there(it.cache, false);
-    end(it.cache);
+    end_reader(&it);
 }
 
 /* Tools would have all caches checked, and objects with checks stay. */

@@ -25,14 +25,8 @@
 #include "heap/sampled.h"
 #include "os/fake.h"
 #include "support/child.h"
+#include "support/profiles.h"
 #include "support/services.h"
-
-#define RUN(name)                                         \
-    static void name(void **state) {                      \
-        needs(SY_OS_STACKS);                              \
-        (void)state;                                      \
-        assert_int_equal(in_child(name##_here, NULL), 0); \
-    }
 
 /* As in the drop-in malloc, which counts the allocations of size classes itself. */
 bool sy_threads_may_be_reached(void);
@@ -43,24 +37,6 @@ static const uint64_t ALL = 1; /* as good as each object of some bytes is sample
 static void begin(uint64_t mean) {
     sy_interval_seed(42);
     must(sy_profile_begin(mean) == 0);
-}
-
-/* The sums over all sites. */
-static sy_profile_site sums(void) {
-    sy_profile_site sum = {.stack = 0}, site;
-    for (uint32_t i = 0; sy_profile_get_site(i, &site); i++) {
-        sum.allocated += site.allocated;
-        sum.freed += site.freed;
-        sum.allocated_bytes += site.allocated_bytes;
-        sum.freed_bytes += site.freed_bytes;
-    }
-    return sum;
-}
-
-/* Whether the estimate is off by at most this part of the truth. */
-static bool is_near(uint64_t estimate, double truth, double part) {
-    double error = (double)estimate - truth;
-    return error <= truth * part && error >= -truth * part;
 }
 
 static bool is_apart(const void *object) {
@@ -167,11 +143,11 @@ static void spans_are_in_the_profile_here(void *arg) {
     begin(SIZE);
     for (int i = 0; i < COUNT; i++) spans[i] = sy_malloc_counted(SIZE);
     sy_profile_site sum = sums();
-    must(is_near(sum.allocated, COUNT, 0.1)); /* four standard deviations */
+    must(is_near((double)sum.allocated, COUNT, 0.1)); /* four standard deviations */
     for (int i = 0; i < COUNT; i++) spans[i] = sy_realloc_counted(spans[i], SIZE + (SIZE >> 4));
     sum = sums();
     uint64_t live = sum.allocated_bytes - sum.freed_bytes;
-    must(is_near(live, COUNT * (SIZE + SIZE / 16.0), 0.1));
+    must(is_near((double)live, COUNT * (SIZE + SIZE / 16.0), 0.1));
     for (int i = 0; i < COUNT; i++) sy_free(spans[i]);
     must(sums().allocated_bytes == sums().freed_bytes);
 }
@@ -325,7 +301,7 @@ static void both_kinds_of_samples_share_a_count_here(void *arg) {
         apart += !is_guarded && is_apart(object);
         sy_free(object);
     }
-    must(is_near(sums().allocated, COUNT, 0.06));
+    must(is_near((double)sums().allocated, COUNT, 0.06));
     must(is_near(guarded, COUNT * 0.1, 0.06));
     must(is_near(apart, COUNT * 0.09, 0.06)); /* in the profile, and not guarded */
     must(sums().allocated == sums().freed);

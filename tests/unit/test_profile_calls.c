@@ -24,30 +24,12 @@
 #include "debug/profile.h"
 #include "os/os.h"
 #include "support/child.h"
+#include "support/profiles.h"
 #include "support/services.h"
-
-#define RUN(name)                                         \
-    static void name(void **state) {                      \
-        needs(SY_OS_STACKS);                              \
-        (void)state;                                      \
-        assert_int_equal(in_child(name##_here, NULL), 0); \
-    }
 
 static void begin(size_t mean) {
     sy_interval_seed(42);
     must(sy_profile_start(mean) == 0);
-}
-
-/* The sums over all sites. */
-static sy_profile_site sums(void) {
-    sy_profile_site sum = {.stack = 0}, site;
-    for (uint32_t i = 0; sy_profile_get_site(i, &site); i++) {
-        sum.allocated += site.allocated;
-        sum.freed += site.freed;
-        sum.allocated_bytes += site.allocated_bytes;
-        sum.freed_bytes += site.freed_bytes;
-    }
-    return sum;
 }
 
 static uint64_t live_bytes(void) {
@@ -57,11 +39,6 @@ static uint64_t live_bytes(void) {
 
 /* As good as each object of a hundred bytes or more is sampled. */
 enum { ALL = 1 };
-
-static bool is_near(double estimate, double truth, double part) {
-    double error = estimate - truth;
-    return error <= truth * part && error >= -truth * part;
-}
 
 /* If ALL objects are sampled. */
 static bool has_live(size_t bytes) { return is_near((double)live_bytes(), (double)bytes, 0.02); }

@@ -424,7 +424,6 @@ mod tests {
     use super::*;
     use crate::alone::job::Effort;
     use crate::alone::Row as _;
-    use std::time::Duration;
 
     #[test]
     fn rows_are_found_by_their_names() {
@@ -441,11 +440,7 @@ mod tests {
             let job = Job {
                 row,
                 who: who.to_owned(),
-                effort: Effort {
-                    sample: Duration::from_micros(200),
-                    layouts: vec![1],
-                    seed: 3,
-                },
+                effort: Effort::least(),
             };
             job.figures().unwrap()[0].value
         };

@@ -1,73 +1,17 @@
-//! Threads insert, get, hold and remove the values of one map. Values carry a pattern and count
-//! their drops, so every double drop, use after a drop and lost value is found.
+//! Threads insert, get, hold and remove the values of one map.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+mod values;
+
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Mutex;
 use std::thread;
 
 use slabyard::{DefaultKey, HandleMap};
+use values::{Ledger, Random, Value};
 
 const THREADS: usize = 4;
 const ROUNDS: u64 = if cfg!(miri) { 12 } else { 30_000 };
 const SHARED: usize = if cfg!(miri) { 2 } else { 64 };
-
-/// The number of drops of each value, by the value's number.
-struct Ledger(Vec<AtomicU32>);
-
-const WORDS: usize = 8;
-
-struct Value<'a> {
-    number: u64,
-    pattern: [u64; WORDS],
-    ledger: &'a Ledger,
-}
-
-fn pattern(number: u64) -> [u64; WORDS] {
-    std::array::from_fn(|i| {
-        (number + 1)
-            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
-            .rotate_left(i as u32)
-    })
-}
-
-impl<'a> Value<'a> {
-    fn new(number: u64, ledger: &'a Ledger) -> Self {
-        Self {
-            number,
-            pattern: pattern(number),
-            ledger,
-        }
-    }
-
-    fn verify(&self) {
-        assert_eq!(
-            self.pattern,
-            pattern(self.number),
-            "the value was overwritten or dropped"
-        );
-        let dropped = self.ledger.0[self.number as usize].load(Ordering::Relaxed);
-        assert_eq!(dropped, 0, "the value was dropped while it is held");
-    }
-}
-
-impl Drop for Value<'_> {
-    fn drop(&mut self) {
-        self.verify();
-        self.ledger.0[self.number as usize].fetch_add(1, Ordering::Relaxed);
-        self.pattern = [0xDEAD; WORDS];
-    }
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
 
 /// The keys that all threads try. A stale key stays until it is replaced.
 type Keys = Vec<AtomicU64>;
@@ -120,7 +64,7 @@ fn work<'a>(map: &HandleMap<Value<'a>>, keys: &Keys, ledger: &'a Ledger, thread:
 #[test]
 fn every_value_is_dropped_once_and_never_while_it_is_held() {
     let all = THREADS as u64 * ROUNDS;
-    let ledger = Ledger((0..all).map(|_| AtomicU32::new(0)).collect());
+    let ledger = Ledger::new(all);
     let keys: Keys = (0..SHARED).map(|_| AtomicU64::new(0)).collect();
     let map = HandleMap::new();
     let removed: u64 = thread::scope(|scope| {
@@ -133,24 +77,17 @@ fn every_value_is_dropped_once_and_never_while_it_is_held() {
         workers.into_iter().map(|it| it.join().unwrap()).sum()
     });
     assert_eq!(map.len() as u64, all - removed);
-    let dropped = |ledger: &Ledger| -> u64 {
-        ledger
-            .0
-            .iter()
-            .map(|it| u64::from(it.load(Ordering::Relaxed)))
-            .sum()
-    };
-    assert_eq!(dropped(&ledger), removed);
+    assert_eq!(ledger.drops(), removed);
     assert_eq!(map.iter().count() as u64, all - removed);
     drop(map);
-    assert!(ledger.0.iter().all(|it| it.load(Ordering::Relaxed) == 1));
+    assert!(ledger.each_was_dropped_once());
 }
 
 /// Few values and many threads, so that the last guard and the removal of a value often coincide.
 #[test]
 fn the_last_guard_and_the_remover_meet() {
     let rounds = if cfg!(miri) { 4 } else { 4_000 };
-    let ledger = Ledger((0..rounds).map(|_| AtomicU32::new(0)).collect());
+    let ledger = Ledger::new(rounds);
     let map = HandleMap::new();
     let current = AtomicU64::new(0);
     let removals = Mutex::new(0_u64);
@@ -190,5 +127,5 @@ fn the_last_guard_and_the_remover_meet() {
     });
     assert_eq!(*removals.lock().unwrap(), rounds);
     assert!(map.is_empty());
-    assert!(ledger.0.iter().all(|it| it.load(Ordering::Relaxed) == 1));
+    assert!(ledger.each_was_dropped_once());
 }

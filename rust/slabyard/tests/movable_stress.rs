@@ -1,12 +1,14 @@
 //! Threads insert, get, hold and remove the values of one map, while another one moves them as often
-//! as it can. Values own memory, carry a pattern and count their drops, so every torn copy, double
-//! drop, use after a drop and lost value is found.
+//! as it can.
 #![cfg(not(miri))]
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+mod values;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use slabyard::{thread_flush, DefaultKey, MovableMap, RawKey};
+use values::{Ledger, Random, Value};
 
 const THREADS: u64 = 3;
 const ROUNDS: u64 = 12;
@@ -14,63 +16,6 @@ const ROUNDS: u64 = 12;
 const VALUES: u64 = 4_000;
 const KEPT_ONE_IN: u64 = 20;
 const SHARED: usize = 64;
-
-struct Value<'a> {
-    number: u64,
-    text: String,
-    pattern: [u64; 12],
-    /// The number of drops of each value.
-    ledger: &'a [AtomicU32],
-}
-
-fn pattern(number: u64) -> [u64; 12] {
-    std::array::from_fn(|i| {
-        (number + 1)
-            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
-            .rotate_left(i as u32)
-    })
-}
-
-impl<'a> Value<'a> {
-    fn new(number: u64, ledger: &'a [AtomicU32]) -> Self {
-        Self {
-            number,
-            text: number.to_string(),
-            pattern: pattern(number),
-            ledger,
-        }
-    }
-
-    fn verify(&self) {
-        assert_eq!(
-            self.pattern,
-            pattern(self.number),
-            "the value was torn or overwritten"
-        );
-        assert_eq!(self.text, self.number.to_string());
-        let drops = self.ledger[self.number as usize].load(Ordering::Relaxed);
-        assert_eq!(drops, 0, "the value was dropped while it is held");
-    }
-}
-
-impl Drop for Value<'_> {
-    fn drop(&mut self) {
-        self.verify();
-        self.ledger[self.number as usize].fetch_add(1, Ordering::Relaxed);
-        self.pattern = [0xDEAD; 12];
-    }
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
 
 type Map<'a> = MovableMap<Value<'a>>;
 
@@ -103,7 +48,7 @@ fn meddle<'m, 'a>(
 }
 
 /// Returns how many values it removed.
-fn work<'a>(map: &Map<'a>, shared: &[AtomicU64], ledger: &'a [AtomicU32], thread: u64) -> u64 {
+fn work<'a>(map: &Map<'a>, shared: &[AtomicU64], ledger: &'a Ledger, thread: u64) -> u64 {
     let mut random = Random(thread * 7919 + 1);
     let (mut held, mut own, mut removed) = (Vec::new(), Vec::new(), 0);
     for round in 0..ROUNDS {
@@ -136,7 +81,7 @@ fn work<'a>(map: &Map<'a>, shared: &[AtomicU64], ledger: &'a [AtomicU32], thread
 #[test]
 fn values_are_whole_wherever_they_move() {
     let all = THREADS * ROUNDS * VALUES;
-    let ledger: Vec<_> = (0..all).map(|_| AtomicU32::new(0)).collect();
+    let ledger = Ledger::new(all);
     let shared: Vec<_> = (0..SHARED).map(|_| AtomicU64::new(0)).collect();
     let (map, over) = (MovableMap::new(), AtomicBool::new(false));
     let (removed, emptied) = thread::scope(|scope| {
@@ -157,13 +102,7 @@ fn values_are_whole_wherever_they_move() {
         over.store(true, Ordering::Relaxed);
         (removed, mover.join().unwrap())
     });
-    let drops = || {
-        ledger
-            .iter()
-            .map(|it| u64::from(it.load(Ordering::Relaxed)))
-            .sum::<u64>()
-    };
-    assert_eq!((map.len() as u64, drops()), (all - removed, removed));
+    assert_eq!((map.len() as u64, ledger.drops()), (all - removed, removed));
     assert_eq!(
         map.iter().inspect(|(_, value)| value.verify()).count() as u64,
         all - removed
@@ -172,5 +111,5 @@ fn values_are_whole_wherever_they_move() {
     assert!(emptied + last > 0, "values were moved");
     map.for_each(|_, value| value.verify());
     drop(map);
-    assert!(ledger.iter().all(|it| it.load(Ordering::Relaxed) == 1));
+    assert!(ledger.each_was_dropped_once());
 }

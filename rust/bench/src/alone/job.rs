@@ -16,6 +16,18 @@ pub struct Effort {
     pub seed: u64,
 }
 
+#[cfg(test)]
+impl Effort {
+    /// Enough to see that there is a figure.
+    pub fn least() -> Self {
+        Effort {
+            sample: Duration::from_micros(200),
+            layouts: vec![1],
+            seed: 3,
+        }
+    }
+}
+
 /// The task of a measuring process.
 pub struct Job<R> {
     pub row: R,

@@ -21,7 +21,6 @@ mod tests {
     use super::*;
     use crate::alone::job::{Effort, Job};
     use crate::alone::Row as _;
-    use std::time::Duration;
 
     #[test]
     fn everyone_has_a_figure_in_every_kind_of_row() {
@@ -36,11 +35,7 @@ mod tests {
                 let job = Job {
                     row,
                     who: who.to_owned(),
-                    effort: Effort {
-                        sample: Duration::from_micros(200),
-                        layouts: vec![1],
-                        seed: 3,
-                    },
+                    effort: Effort::least(),
                 };
                 // A thread can initialise its pools only once: each job has its own thread.
                 let figures = std::thread::spawn(move || job.figures().unwrap());
