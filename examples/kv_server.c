@@ -276,22 +276,29 @@ static bool wants_slice(void) {
     return walking;
 }
 
+/* Moves entries of a chain; false: no more should be moved in this slice. */
+static bool move_chain(entry **link, entry **old, size_t *moved) {
+    for (; *link; link = &(*link)->next) {
+        if (!sy_should_move(*link)) continue;
+        size_t bytes = sizeof **link + (*link)->key_bytes + (*link)->value_bytes;
+        entry *fresh = *moved < SLICE_MOVES ? sy_heap_alloc(entries, bytes) : NULL;
+        if (!fresh) return false;
+        memcpy(fresh, *link, bytes);
+        old[(*moved)++] = *link;
+        *link = fresh;
+    }
+    return true;
+}
+
 /* Old entries are freed together, then flushed to their slabs: otherwise the next entry would be
  * allocated where one was just freed. */
 static void move_slice(void) {
     entry *old[SLICE_MOVES];
     size_t moved = 0, end = walk_at + SLICE_BUCKETS;
-    for (; walk_at < end && walk_at < bucket_count && moved < SLICE_MOVES; walk_at++) {
-        entry **link = &segments[walk_at / SEGMENT][walk_at % SEGMENT];
-        for (; *link && moved < SLICE_MOVES; link = &(*link)->next) {
-            if (!sy_should_move(*link)) continue;
-            size_t bytes = sizeof **link + (*link)->key_bytes + (*link)->value_bytes;
-            entry *fresh = need(sy_heap_alloc(entries, bytes));
-            memcpy(fresh, *link, bytes);
-            old[moved++] = *link;
-            *link = fresh;
-        }
-    }
+    if (end > bucket_count) end = bucket_count;
+    while (walk_at < end &&
+           move_chain(&segments[walk_at / SEGMENT][walk_at % SEGMENT], old, &moved))
+        walk_at++;
     walk_moves += moved;
     if (moved == 0) return;
     while (moved > 0) sy_heap_free(entries, old[--moved]);

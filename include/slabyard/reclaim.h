@@ -106,14 +106,15 @@ SY_API size_t sy_get_slack(void);
  * to it, and free the old one. Objects that are allocated anew lie in the fullest slabs, but an
  * object that this thread has freed is allocated again first. So move up to some 100 objects at a
  * time: allocate for all of them, free all, and call sy_thread_flush. A program that goes through
- * all of its objects so has hardly more slabs than its objects fill.
+ * all of its objects two or three times so has hardly more slabs than its objects fill. Free objects
+ * in the depot count as in use: passes and trims flush them (sy_trim, sy_cache_trim).
  *
  * The answer is a guess from counts that other threads may be changing. It costs some 5 ns, takes
- * no lock, and changes nothing. Objects behind handles can be moved by the library itself
- * (SY_MOVABLE).
+ * no lock, and changes nothing. For an address in a slab that is no object of yours, the answer is
+ * that for the slab. Objects behind handles can be moved by the library itself (SY_MOVABLE).
  *
- * Returns false for an object that should stay, and for any address that is no object of a cache or
- * size class: large objects, pools.
+ * Returns false for an object that should stay, and for any address that lies in no slab of a cache
+ * or size class: large objects, pools.
  *
  *     extern struct entry { long key, value; } *entries[1000], *old[100];
  *     size_t count = 0;

@@ -254,8 +254,10 @@ static bool is_of_cache(const void *object, const void *cache) {
 
 void sy_cache_destroy_all(sy_cache *cache) {
     if (!cache || !sy_cache_suspend(cache, end_all, cache)) return;
-    if (!sy_cache_is_of_heap(cache)) sy_tell->leaks(cache); /* the heap has told it of all */
-    if (cache->client.config.profiled) sy_profile_forget_all(is_of_cache, cache);
+    if (!sy_cache_is_of_heap(cache)) { /* else the heap has done both for all its caches */
+        sy_tell->leaks(cache);
+        if (cache->profiled) sy_profile_forget_all(is_of_cache, cache);
+    }
     if (cache->flags & SY_EPOCHS) sy_epochs_forget(cache);
     sy_guarded_forget(cache);
     sy_client_close(&cache->client);

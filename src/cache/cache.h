@@ -69,6 +69,7 @@ struct sy_cache {
 
     _Atomic(struct sy_try_free_call *) tries; /* calls of sy_cache_try_free at work */
     _Atomic size_t retired;                   /* slots whose generations of handles are used up */
+    _Atomic bool profiled;                    /* an object was noted in the profile, or counted */
     _Atomic uint64_t limits_hit; /* allocations refused by the cache's limit or a quota */
     /* Of slabs that stand *apart*, for sampled objects: they have no class in the map, so each free
      * of their objects is a call. NULL: there were none. Only classes of the heap have them. */
@@ -146,6 +147,9 @@ void sy_cache_free_sized(sy_cache *cache, void *object, size_t size);
 void *sy_cache_alloc_in_slab(sy_cache *cache);
 /* The same, in a slab apart. It is freed by the cache's flush, and never waits in a magazine. */
 void *sy_cache_alloc_apart(sy_cache *cache);
+/* Counts an object of sy_cache_alloc_in_slab, which no slot has counted, and notes it by its chance,
+ * if a profile is taken or the thread counts. */
+void sy_cache_profile_in_slab(sy_cache *cache, size_t size, const void *object);
 
 /* Around a fork, holds the lock of each cache. In the child it forgets the trims and the guarded
  * objects that threads of the parent had begun; if the lock of a cache could not be taken, it

@@ -98,11 +98,15 @@ static void admit_movers(void) {
     atomic_fetch_sub(&forks, 1);
 }
 
-/* The objects of another thread's step stay where they are. Its targets are lost: from the next
- * step of the cache on they count as in use. */
+/* The objects of another thread's step stay where they are. The slots that it had taken are lost,
+ * as retired ones; not if a flush may have been at work on them, and counts are made anew. */
 static void abandon_step(sy_batch_of_moves *batch) {
     for (size_t i = 0; i < batch->chosen; i++)
         sy_moving_abandon(&batch->cache->names, &batch->objects[i]);
+    if (batch->chosen) {
+        uint32_t lost = atomic_exchange(&batch->cache->moving, 0);
+        if (!batch->cache->torn) atomic_fetch_add(&batch->cache->retired, lost);
+    }
     end_step();
 }
 

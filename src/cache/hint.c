@@ -2,11 +2,10 @@
  * hint.c: sy_should_move, for programs that move their objects themselves. It takes no lock: other
  * threads change what it reads, so the answer is a guess, which is right while they change little.
  *
- * The free slots of a cache have room for the objects of some slabs, which should become empty. The
- * sparsest pay most: slabs with more free slots than the average of those that are neither full nor
- * empty. If many slabs are as full as the average, as many of them are chosen by their addresses as
- * there is room for. The choice changes when some slabs have become full: otherwise those that are
- * left would be those that are never chosen.
+ * The free slots of a cache have room for the objects of some slabs, which should become empty: the
+ * sparsest, by their bins. In the last bin of which slabs are needed, as many are chosen by their
+ * addresses as there is room for. The choice changes when a part of them has become full: otherwise
+ * those that are left would be those that are never chosen.
  *
  * Refills take from the fullest slabs, and among these from the one at the lowest address. So
  * objects that are allocated anew lie there, until less than a slab's worth of slots is free.
@@ -25,29 +24,27 @@ static bool is_best(const sy_cache *cache, const sy_slab *slab) {
 }
 
 enum {
-    CHOICES = 256,
-    ROUND = 4, /* slabs that become full in a round */
-    FEW = 8,   /* slabs, of which none might be chosen in a round */
+    CHOICES = 1 << 16,
+    FEW = 16,   /* slabs that are chosen at least, so that it is never none */
+    ROUNDS = 8, /* slabs of a bin, for each that becomes full in a round */
 };
 
-/* A number below CHOICES for each slab, the same one for a round. */
-static size_t choice_of(const sy_cache *cache, const sy_slab *slab) {
+/* Whether the slab is one of some `chosen` of its bin, by a number that stays for a round. */
+static bool is_chosen(const sy_cache *cache, const sy_slab *slab, size_t chosen) {
+    size_t count = cache->bins.count[slab->bin];
     uint32_t unit = (uint32_t)(slab->first >> SY_UNIT_SHIFT);
-    uint32_t round = (uint32_t)(cache->bins.filled / ROUND);
-    return (unit ^ round * UINT32_C(0x85ebca6b)) * UINT32_C(0x9e3779b1) >> 24;
+    uint32_t round = (uint32_t)(cache->bins.filled >> sy_highest_bit(count / ROUNDS | 1));
+    uint32_t number = (unit ^ round * UINT32_C(0x85ebca6b)) * UINT32_C(0x9e3779b1) >> 16;
+    return number * count < (chosen > FEW ? chosen : FEW) * CHOICES;
 }
 
 __attribute__((no_sanitize("thread"))) static bool is_sparse(const sy_cache *cache,
                                                              const sy_slab *slab) {
     if (slab->bins != &cache->bins || slab->bin >= SY_BINS || is_best(cache, slab)) return false;
     size_t slots = cache->layout.slots, used = cache->slab_count - cache->bins.count[SY_BIN_EMPTY];
-    size_t partial = used - cache->bins.count[SY_BIN_FULL];
-    size_t free = used * slots - cache->out;
-    if (free < slots) return false;
-    size_t here = slab->free_count * partial * 8;
-    if (here > free * 9) return true;
-    if (partial <= FEW) return here >= free * 8;
-    return here >= free * 7 && choice_of(cache, slab) * partial * slots < free * CHOICES;
+    size_t can_empty = (used * slots - cache->out) / slots, sparser = 0;
+    for (unsigned bin = slab->bin + 1; bin < SY_BINS; bin++) sparser += cache->bins.count[bin];
+    return sparser < can_empty && is_chosen(cache, slab, can_empty - sparser);
 }
 
 bool sy_should_move(const void *object) {

@@ -16,15 +16,30 @@
 #include "base/cpu.h"
 #include "cache/kind.h"
 #include "debug/fault.h"
+#include "debug/interval.h"
 #include "debug/profile.h"
+
+/* `chance`: by which the object was sampled; 0: it was not. */
+static void note_object(sy_cache *cache, size_t size, const void *object, double chance) {
+    if (sy_profile_counter) sy_profile_count(object, size);
+    if (chance > 0) sy_profile_note(object, size, chance, SY_PROFILE_FREES_SEEN_NOW);
+    if (sy_profile_counter || chance > 0)
+        atomic_store_explicit(&cache->profiled, true, memory_order_relaxed);
+}
 
 /* The object was allocated while a profile is taken or threads count, and not inline. */
 static SY_COLD void sy_plain_profile(sy_cache *cache, size_t size, uintptr_t item) {
     sy_cpu_keep_frame();
     double chance;
-    if (sy_profile_counter) sy_profile_count((const void *)item, size);
-    if (sy_client_samples(&cache->client, &chance))
-        sy_profile_note((const void *)item, size, chance, SY_PROFILE_FREES_SEEN_NOW);
+    if (!sy_client_samples(&cache->client, &chance)) chance = 0;
+    note_object(cache, size, (const void *)item, chance);
+}
+
+SY_COLD void sy_cache_profile_in_slab(sy_cache *cache, size_t size, const void *object) {
+    sy_cpu_keep_frame();
+    if (!sy_client_is_profiled(&cache->client)) return;
+    double chance = sy_profile_chance(cache->client.config.item_bytes, sy_profile_mean());
+    note_object(cache, size, object, chance > 0 && sy_chance(chance) ? chance : 0);
 }
 
 /* While a profile is taken, the object that is to be looked at comes from sy_cache_take_item. */

@@ -89,6 +89,7 @@ static void make_anew(sy_cache *cache) {
     cache->torn = false;
     cache->slabs = cache->last_slab = NULL;
     cache->slab_count = cache->out = 0;
+    atomic_store(&cache->moving, 0);
     empty_bins(&cache->bins);
     sy_bins *apart = atomic_load(&cache->apart);
     if (apart) empty_bins(apart);

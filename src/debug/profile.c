@@ -1,6 +1,6 @@
 /*
  * profile.c: see profile.h. One lock guards the whole table: it is taken for a sample and for the
- * free of one, which are rare.
+ * free of one, which are rare, and for all that a thread allocates while it counts.
  *
  *     table:  | heads | heads of sites | sites | counters | records ... committed when used |
  *
@@ -211,11 +211,24 @@ static void count_freed(table *in, const record *it) {
     in->sites[it->site].freed_bytes += bytes_of(it);
 }
 
+/* The program does not get the object of the record. The lock is held. */
+static void count_undone(table *in, const record *it) {
+    SY_HOLDS(&lock);
+    if (it->frees == SY_PROFILE_COUNTED) {
+        in->counters[it->site].allocations--;
+        in->counters[it->site].bytes -= it->size;
+        in->counters[it->site].live_bytes -= it->size;
+        return;
+    }
+    in->sites[it->site].allocated -= it->weight;
+    in->sites[it->site].allocated_bytes -= bytes_of(it);
+}
+
 /* Whether a record ends now; if so, it is counted. The lock is held. */
-typedef bool ends_record(table *in, const record *it, const void *arg);
+typedef bool ends_record(table *in, const record *it, void *arg);
 
 /* Ends records in a chain. */
-static void end_in_chain(table *in, _Atomic uint32_t *head, ends_record *ends, const void *arg) {
+static void end_in_chain(table *in, _Atomic uint32_t *head, ends_record *ends, void *arg) {
     SY_HOLDS(&lock);
     uint32_t before = 0, at = atomic_load_explicit(head, memory_order_relaxed);
     while (at) {
@@ -228,12 +241,12 @@ static void end_in_chain(table *in, _Atomic uint32_t *head, ends_record *ends, c
     }
 }
 
-static void end_in_all_chains(table *in, ends_record *ends, const void *arg) {
+static void end_in_all_chains(table *in, ends_record *ends, void *arg) {
     SY_HOLDS(&lock);
     for (uint32_t i = 0; i < HEADS; i++) end_in_chain(in, &in->heads[i], ends, arg);
 }
 
-static void end_records(ends_record *ends, const void *arg) {
+static void end_records(ends_record *ends, void *arg) {
     table *in = known_table();
     if (!in || !atomic_load_explicit(&sy_profile_records, memory_order_relaxed)) return;
     sy_lock_acquire(&lock);
@@ -241,7 +254,7 @@ static void end_records(ends_record *ends, const void *arg) {
     sy_lock_release(&lock);
 }
 
-static bool is_in_profile(table *in, const record *it, const void *arg) {
+static bool is_in_profile(table *in, const record *it, void *arg) {
     (void)in, (void)arg;
     return it->frees != SY_PROFILE_COUNTED;
 }
@@ -305,26 +318,41 @@ typedef struct freed {
 } freed;
 
 /* An object that is counted may be in the profile, too: it has two records then. */
-static bool is_freed(table *in, const record *it, const void *arg) {
-    freed *it_is = (freed *)(uintptr_t)arg;
-    if (it->object != (uintptr_t)it_is->object) return false;
-    it_is->sampled |= it->frees != SY_PROFILE_COUNTED;
+static bool is_freed(table *in, const record *it, void *arg) {
+    freed *which = arg;
+    if (it->object != (uintptr_t)which->object) return false;
+    which->sampled |= it->frees != SY_PROFILE_COUNTED;
     count_freed(in, it);
     return true;
 }
 
-void sy_profile_forget_slow(const void *object) {
+static bool is_undone(table *in, const record *it, void *arg) {
+    freed *which = arg;
+    if (it->object != (uintptr_t)which->object) return false;
+    which->sampled |= it->frees != SY_PROFILE_COUNTED;
+    count_undone(in, it);
+    return true;
+}
+
+static void end_of_object(const void *object, ends_record *ends) {
     table *in = known_table();
     _Atomic uint32_t *head = in ? &in->heads[head_of(object)] : NULL;
     if (!head || !atomic_load_explicit(head, memory_order_relaxed)) return;
     freed it = {.object = object};
     sy_lock_acquire(&lock);
-    end_in_chain(in, head, is_freed, &it);
+    end_in_chain(in, head, ends, &it);
     sy_lock_release(&lock);
     if (it.sampled) SY_PROBE_FREE(object);
 }
 
-static bool settles(table *in, const record *it, const void *arg) {
+void sy_profile_forget_slow(const void *object) { end_of_object(object, is_freed); }
+
+void sy_profile_undo(const void *object) {
+    if (atomic_load_explicit(&sy_profile_records, memory_order_relaxed))
+        end_of_object(object, is_undone);
+}
+
+static bool settles(table *in, const record *it, void *arg) {
     (void)in, (void)arg;
     if (it->frees != SY_PROFILE_FREES_SEEN_NOW) return false;
     settled_bytes += bytes_of(it);
@@ -338,7 +366,7 @@ typedef struct gone {
     const void *arg;
 } gone;
 
-static bool goes(table *in, const record *it, const void *arg) {
+static bool goes(table *in, const record *it, void *arg) {
     const gone *which = arg;
     if (!which->is_gone((const void *)it->object, which->arg)) return false;
     count_freed(in, it);
@@ -379,9 +407,23 @@ int sy_profile_begin_count(void) {
     return found ? 0 : -1;
 }
 
-static bool is_of_counter(table *in, const record *it, const void *number) {
+static bool is_of_counter(table *in, const record *it, void *number) {
     (void)in;
     return it->frees == SY_PROFILE_COUNTED && it->site == *(const uint32_t *)number;
+}
+
+static bool is_of_another_counter(table *in, const record *it, void *own) {
+    return it->frees == SY_PROFILE_COUNTED && !is_of_counter(in, it, own);
+}
+
+/* In the child of a fork: no other thread counts. The clients stay `profiled` until a profile or a
+ * count begins or ends. The lock is held. */
+static void forget_counters(table *in) {
+    SY_HOLDS(&lock);
+    uint32_t own = sy_profile_counter ? UINT32_C(1) << (sy_profile_counter - 1) : 0;
+    if (counting & ~own) end_in_all_chains(in, is_of_another_counter, &sy_profile_counter);
+    counting = own;
+    atomic_store_explicit(&counting_threads, own != 0, memory_order_relaxed);
 }
 
 void sy_profile_end_count(sy_profile_counts *counts) {
@@ -522,12 +564,12 @@ static void drop_profile(void) {
 
 static void recover_profile(void) {
     table *in = known_table();
-    if (torn && in) {
-        sy_lock_acquire(&lock);
-        clear_table(in);
-        sy_lock_release(&lock);
-    }
+    if (!in) return;
+    sy_lock_acquire(&lock);
+    if (torn) clear_table(in);
     torn = false;
+    forget_counters(in);
+    sy_lock_release(&lock);
 }
 
 const sy_part sy_profile_part = {

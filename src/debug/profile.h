@@ -35,7 +35,7 @@ uint64_t sy_profile_period(void);
 /* Begins a profile: forgets what an earlier one found, unless one is being taken already, and only
  * the mean changes. 0, or -1 with ENOMEM. */
 int sy_profile_begin(uint64_t mean);
-/* Ends the profile. Frees of its objects are still noted. */
+/* Ends the profile. Frees of its objects are still noted, but see sy_profile_settle. */
 void sy_profile_end(void);
 
 /* The bytes that its table has committed. */
@@ -74,6 +74,9 @@ static inline void sy_profile_forget(const void *object) {
         sy_profile_forget_slow(object);
 }
 
+/* Ends the record of an object that the program does not get: it counts as never allocated. */
+void sy_profile_undo(const void *object);
+
 /* ---- counts of what a thread allocates (slabyard/count.h) ---- */
 
 enum { SY_PROFILE_COUNTERS = 32 };
@@ -87,7 +90,8 @@ typedef struct sy_profile_counts {
 } sy_profile_counts;
 
 /* Begins a count of this thread; 0, or -1 with EBUSY, EAGAIN or ENOMEM. The layers above then call
- * sy_profile_count for each of its allocations, and sy_profile_forget for each free. */
+ * sy_profile_count for each of its allocations, and sy_profile_forget for each free. A count ends
+ * with its thread, and in the child of another thread's fork. */
 int sy_profile_begin_count(void);
 void sy_profile_end_count(sy_profile_counts *counts);
 

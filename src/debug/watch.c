@@ -52,6 +52,12 @@ unsigned sy_watch_checks(unsigned flags, const char *name, bool passable) {
     return present != SY_TOOL_NONE && sy_options_mean(name) ? told(flags, present) : flags;
 }
 
+bool sy_watch_changes_any(void) {
+    unsigned checks = atomic_load_explicit(&sy_options_now.checks, memory_order_relaxed);
+    bool has_tool = tools_option() != SY_TOOLS_OFF && sy_tool_present() != SY_TOOL_NONE;
+    return checks & (BRING_CHECKED | SY_CHECKED | SY_GUARD) || has_tool || sy_watch_passes();
+}
+
 /* With a tool one byte between objects would be enough. 16 keep a small overflow from reaching the
  * next object unseen. */
 static const size_t TOLD_ZONE = 16;

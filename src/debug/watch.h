@@ -108,6 +108,9 @@ unsigned sy_watch_untold(unsigned flags, const char *name);
  * which removes all other flags of checks. */
 unsigned sy_watch_checks(unsigned flags, const char *name, bool passable);
 
+/* Whether options, or a tool, have objects of some caches checked, guarded, or passed on. */
+bool sy_watch_changes_any(void);
+
 /* Whether a cache that is created now, and may be SY_PASSED, would be. */
 bool sy_watch_passes(void);
 

@@ -14,22 +14,22 @@
 #include "debug/watch.h"
 #include "magazine/client.h"
 #include "magazine/sleepers.h"
+#include "magazine/thread.h"
 #include "os/start.h"
 
-/* Whether objects of size classes are plain ones. The drop-in malloc has its own way to look at
- * their allocations. */
-static bool can_count(void) {
-    unsigned made_otherwise = SY_CHECKED | SY_GUARD | SY_PASSED;
-    bool plain = !(sy_watch_checks(0, "heap-16", true) & made_otherwise);
-    return plain && !sy_threads_may_be_reached();
+static int refuse(int error) {
+    errno = error;
+    return -1;
 }
 
+/* Objects of all size classes have to be plain ones. The drop-in malloc has its own way to look at
+ * their allocations. A slow path that this thread is in may have its slots in hand. */
 int sy_count_begin(void) {
     if (sy_start() != 0) return -1;
-    if (!can_count()) {
-        errno = ENOTSUP;
-        return -1;
-    }
+    if (sy_watch_changes_any() || sy_threads_may_be_reached()) return refuse(ENOTSUP);
+    sy_thread *thread = sy_thread_self(); /* when it ends, so does the count */
+    if (!thread) return refuse(ENOMEM);
+    if (sy_thread_is_inside(thread)) return refuse(EBUSY);
     if (sy_profile_begin_count() != 0) return -1;
     sy_clients_profile();
     return 0;
@@ -51,15 +51,10 @@ static void fill_counted(const void *counts_, void *counted_) {
 int sy_count_end_sized(sy_counted *counted, size_t size) {
     static const sy_sized sized = SY_SIZED(sy_counted, peak_bytes, fill_counted);
     sy_profile_counts counts = {.allocations = 0};
-    if (!sy_profile_counter) {
-        errno = ENOENT;
-        return -1;
-    }
+    if (!sy_profile_counter) return refuse(ENOENT);
     if (sy_sized_fill(&sized, &counts, counted, size) != 0) return -1;
     sy_profile_end_count(&counts);
     sy_clients_profile();
     sy_sized_fill(&sized, &counts, counted, size);
-    if (!counts.lost) return 0;
-    errno = ENOMEM;
-    return -1;
+    return counts.lost ? refuse(ENOMEM) : 0;
 }

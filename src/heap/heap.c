@@ -212,15 +212,23 @@ static inline void *alloc(size_t size) {
     return sy_malloc_slow(size);
 }
 
+/* An object in a slab takes the place of one that has not the alignment. */
+static SY_COLD void *alloc_aligned(unsigned class_number, size_t size, uintptr_t instead) {
+    sy_cache *cache = class_known(class_number);
+    sy_profile_undo((const void *)instead);
+    sy_free((void *)instead);
+    void *object = sy_cache_alloc_in_slab(cache);
+    if (object) sy_cache_profile_in_slab(cache, size, object);
+    return object;
+}
+
 /* Allocates `size` bytes from a given class, whose slots may be larger than `size` needs. Slots
  * have the alignment; objects in mixed units need not have it. */
 static void *alloc_in_class(unsigned class_number, size_t size, size_t align) {
     uintptr_t object;
     if (SY_UNLIKELY(!sy_loaded_pop(&sy_abi_1[class_number], &object)))
         object = (uintptr_t)sy_class_alloc_slow(class_number, size, align);
-    if (SY_LIKELY(object % align == 0)) return (void *)object;
-    sy_free((void *)object);
-    return sy_cache_alloc_in_slab(class_known(class_number));
+    return object % align == 0 ? (void *)object : alloc_aligned(class_number, size, object);
 }
 
 /* The names of inlined functions are in parentheses: slabyard/heap.h has macros of these names. */

@@ -17,6 +17,7 @@
 #include "cache/watched.h"
 #include "chunk/side.h"
 #include "debug/fault.h"
+#include "debug/profile.h"
 #include "debug/tell.h"
 #include "magazine/turn.h"
 #include "os/os.h"
@@ -172,6 +173,24 @@ static void tell_leaks(const sy_heap *heap) {
     if (newest) sy_tell->leaks(newest);
 }
 
+static bool is_of_heap(const void *object, const void *heap) {
+    const sy_slab *slab = sy_slab_at((uintptr_t)object);
+    const void *owner = slab ? sy_slab_owner(slab) : NULL;
+    for (unsigned i = 0; owner && i < SY_HEAP_CACHES; i++)
+        if (owner == sy_heap_cache(heap, i)) return true;
+    return false;
+}
+
+/* Looks once for all caches through what was profiled or counted. */
+static void forget_profiled(const sy_heap *heap) {
+    bool profiled = false;
+    for (unsigned i = 0; i < SY_HEAP_CACHES; i++) {
+        const sy_cache *cache = sy_heap_cache(heap, i);
+        profiled |= cache && cache->profiled;
+    }
+    if (profiled) sy_profile_forget_all(is_of_heap, heap);
+}
+
 void sy_heap_destroy_all(sy_heap *heap) {
     if (!heap) return;
     for (unsigned i = 0; i < SY_HEAP_CACHES; i++) {
@@ -179,6 +198,7 @@ void sy_heap_destroy_all(sy_heap *heap) {
         if (cache && !sy_cache_suspend(cache, end_all, heap)) return;
     }
     tell_leaks(heap);
+    forget_profiled(heap);
     for (unsigned i = 0; i < SY_HEAP_CACHES; i++) sy_cache_destroy_all(sy_heap_cache(heap, i));
     if (heap->classes_of)
         sy_pages_give(heap->classes_of, sy_round_up(SY_HEAP_NUMBERS_BYTES, sy_os_page_size()));

@@ -80,7 +80,12 @@ static void first_window(sy_slot *slot) {
     next_window(slot);
 }
 
-static inline bool has_window(const sy_slot *slot) { return slot->base > slot->loaded->items; }
+/* Whether items lie below those that may be popped. A slot that was shut (profiled.c) has a `base`
+ * above all items, and may have none. */
+static inline bool has_window(const sy_slot *slot) {
+    const uintptr_t *items = slot->loaded->items;
+    return slot->base > items && slot->top > items;
+}
 
 /* The previous magazine, if it has items, takes the place of the loaded one, which is empty. */
 SY_STEP bool exchange_for_full(sy_slot_rule rule, sy_slot *slot) {

@@ -5,6 +5,7 @@
 #include "magazine/profiled.h"
 
 #include "debug/interval.h"
+#include "debug/options.h"
 #include "magazine/client.h"
 #include "magazine/roster.h"
 #include "magazine/sleepers.h"
@@ -69,7 +70,8 @@ static bool change_kinds(void) {
     return any;
 }
 
-/* Makes the next operation of each slot take the slow path. The thread is in none. */
+/* Makes the next operation of each slot take the slow path. The thread is in none. It may have
+ * opened a slot anew already. */
 static void shut_slots_of(sy_thread *thread) {
     unsigned end = atomic_load_explicit(&thread->slots_end, memory_order_relaxed);
     for (unsigned number = SY_CLIENT_FIRST; number < end; number++) {
@@ -82,8 +84,10 @@ static void shut_slots_of(sy_thread *thread) {
 }
 
 /* A thread that is not found outside of its slow paths, or that cannot be held because the system
- * has no barrier, opens its slots anew when it next comes to a slow path by itself. */
+ * has no barrier or must not be asked (as in readers.c), opens its slots anew when it next comes to
+ * a slow path by itself. */
 static void shut_thread(sy_thread *thread) {
+    bool may_hold = atomic_load_explicit(&sy_options_now.system_files, memory_order_relaxed);
     uint32_t state = atomic_load_explicit(&thread->state, memory_order_relaxed);
     if (thread == sy_thread_running()) {
         if (!sy_thread_is_inside(thread)) shut_slots_of(thread);
@@ -92,7 +96,7 @@ static void shut_thread(sy_thread *thread) {
         sy_thread_unclaim(thread);
     } else if (state == SY_THREAD_RUNNING || state == SY_THREAD_PARKED) {
         bool held = false;
-        for (int i = 0; i < TRIES && !held; i++) held = sy_thread_hold(thread);
+        for (int i = 0; may_hold && i < TRIES && !held; i++) held = sy_thread_hold(thread);
         if (!held) return;
         shut_slots_of(thread);
         sy_thread_let_go(thread);

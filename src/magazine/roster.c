@@ -328,9 +328,17 @@ static bool is_unused(const sy_slot *slot) {
     return memcmp(slot, &unused, sizeof unused) == 0;
 }
 
+/* The thread ends, and has not called sy_count_end. */
+static SY_COLD void stop_counting(void) {
+    sy_profile_counts counts;
+    sy_profile_end_count(&counts);
+    sy_clients_profile();
+}
+
 /* Called at the end of a thread, before it loses its slots: flushes items that no allocation would
  * take from the depot. Clients that return items have numbers that are given out on demand. */
 static void flush_returned(sy_thread *thread) {
+    if (sy_profile_counter) stop_counting();
     if (sy_thread_running() != thread) return; /* it is parked: others may have its slots */
     SY_INSIDE(thread);
     for (unsigned number = SY_CLIENT_FIRST; number < SY_CLIENT_DEMANDED; number++) {

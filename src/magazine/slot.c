@@ -74,6 +74,7 @@ static bool open_slot(sy_client *client, sy_thread *thread, sy_slot *slot) {
     sy_magazine_set_count(magazine, 0);
     if (client->number >= thread->slots_end)
         atomic_store_explicit(&thread->slots_end, client->number + 1, memory_order_relaxed);
+    if (sy_client_is_profiled(client)) sy_profiled_renew(slot);
     sy_client_kind_of(client)->load(slot, magazine);
     sy_slots_opened++;
     return true;

@@ -15,8 +15,8 @@
 #include "os/fake.h"
 
 enum {
-    SIZE = 112,
     COUNT = 40000,
+    SIZE = 112, /* of objects of size classes */
     BATCH = 64, /* objects that are moved together */
     LARGE = 1 << 20,
 };
@@ -40,10 +40,11 @@ static int begin(void **state) {
 
 typedef struct source {
     sy_cache *cache; /* NULL: sy_malloc */
+    size_t size, count;
 } source;
 
 static void *take(const source *from) {
-    return from->cache ? sy_cache_alloc(from->cache) : sy_malloc(SIZE);
+    return from->cache ? sy_cache_alloc(from->cache) : sy_malloc(from->size);
 }
 
 static void give(const source *from, void *object) {
@@ -54,9 +55,9 @@ static void give(const source *from, void *object) {
 }
 
 static void fill(const source *from) {
-    for (size_t i = 0; i < COUNT; i++) {
+    for (size_t i = 0; i < from->count; i++) {
         assert_non_null(objects[i] = take(from));
-        memset(objects[i], (int)i, SIZE);
+        memset(objects[i], (int)i, from->size);
     }
 }
 
@@ -71,22 +72,23 @@ static void drop_all(const source *from) {
     sy_thread_flush();
 }
 
-/* Moves what should be moved, a batch at a time; returns how many objects. */
-static size_t walk(const source *from) {
+/* Moves what should be moved, a batch at a time; returns how many objects. It goes through the
+ * objects in steps: 1, or a number that has no factor with `count`, for another order. */
+static size_t walk(const source *from, size_t step) {
     void *old[BATCH];
     size_t moves = 0, count = 0;
-    for (size_t i = 0; i <= COUNT; i++) {
-        if (count == BATCH || i == COUNT) {
-            while (count) give(from, old[--count]);
-            sy_thread_flush();
+    for (size_t n = 0, i = 0; n < from->count; n++, i = (i + step) % from->count) {
+        if (objects[i] && sy_should_move(objects[i])) {
+            void *moved = take(from);
+            assert_non_null(moved);
+            memcpy(moved, objects[i], from->size);
+            old[count++] = objects[i];
+            objects[i] = moved;
+            moves++;
         }
-        if (i == COUNT || !objects[i] || !sy_should_move(objects[i])) continue;
-        void *moved = take(from);
-        assert_non_null(moved);
-        memcpy(moved, objects[i], SIZE);
-        old[count++] = objects[i];
-        objects[i] = moved;
-        moves++;
+        if (count < BATCH && n + 1 < from->count) continue;
+        while (count) give(from, old[--count]);
+        sy_thread_flush();
     }
     return moves;
 }
@@ -97,64 +99,106 @@ static size_t slabs_of(const source *from) {
     return stats.slabs;
 }
 
-static size_t live(void) {
+static size_t live(const source *from) {
     size_t count = 0;
-    for (size_t i = 0; i < COUNT; i++) count += objects[i] != NULL;
+    for (size_t i = 0; i < from->count; i++) count += objects[i] != NULL;
     return count;
 }
 
-static bool is_whole(size_t i) {
+static bool is_whole(const source *from, size_t i) {
     const unsigned char *bytes = objects[i];
-    for (size_t at = 0; at < SIZE; at++)
+    for (size_t at = 0; at < from->size; at++)
         if (bytes[at] != (unsigned char)i) return false;
     return true;
 }
 
 /* ---- tests ---- */
 
-static void becomes_dense(unsigned kept_percent, bool regular) {
-    source from = {sy_cache_create(&(sy_cache_config){.name = "hint", .size = SIZE})};
+typedef struct shape {
+    size_t size, count;
+    unsigned kept_percent;
+    bool regular;
+    size_t step;
+    unsigned flags;
+} shape;
+
+static source make(const shape *of) {
+    sy_cache_config config = {.name = "hint", .size = of->size, .flags = of->flags};
+    source from = {sy_cache_create(&config), of->size, of->count};
+    assert_non_null(from.cache);
+    return from;
+}
+
+static void becomes_dense(shape of) {
+    source from = make(&of);
     fill(&from);
     size_t peak = slabs_of(&from);
-    for (size_t i = 0; i < COUNT; i++)
-        if ((regular ? i % 100 : below(100)) >= kept_percent) drop(&from, i);
-    sy_thread_flush();
-    assert_true(slabs_of(&from) > peak - peak / 20); /* each slab has a survivor */
-    size_t slots = COUNT / (peak - 1), needed = (live() + slots - 1) / slots;
-    size_t moves = walk(&from) + walk(&from);
-    assert_in_range(slabs_of(&from), needed, needed + needed / 10 + 2);
-    moves += walk(&from) + walk(&from);
-    assert_in_range(slabs_of(&from), needed, needed + needed / 20 + 2);
+    for (size_t i = 0; i < of.count; i++)
+        if ((of.regular ? i % 100 : below(100)) >= of.kept_percent) drop(&from, i);
+    sy_cache_trim(from.cache);
+    size_t slots = of.count / (peak - 1), needed = (live(&from) + slots - 1) / slots;
+    size_t moves = walk(&from, of.step) + walk(&from, of.step);
+    assert_in_range(slabs_of(&from), needed, needed + (peak - needed) / 6 + 2);
+    moves += walk(&from, of.step) + walk(&from, of.step);
+    moves += walk(&from, of.step) + walk(&from, of.step);
+    assert_in_range(slabs_of(&from), needed, needed + needed / 20 + 3);
     assert_in_range(moves, 1, (peak - needed) * slots);
-    for (size_t i = 0; i < COUNT; i++)
-        if (objects[i]) assert_true(is_whole(i));
+    for (size_t i = 0; i < of.count; i++)
+        if (objects[i]) assert_true(is_whole(&from, i));
     drop_all(&from);
     assert_int_equal(sy_cache_destroy(from.cache), 0);
 }
 
+static const unsigned kept_percents[] = {5, 30, 66, 90};
+
+static void becomes_dense_at_each(shape of) {
+    for (size_t i = 0; i < sizeof kept_percents / sizeof *kept_percents; i++) {
+        of.kept_percent = kept_percents[i];
+        becomes_dense(of);
+    }
+}
+
 static void a_walk_makes_random_survivors_dense(void **state) {
     (void)state;
-    becomes_dense(5, false);
-    becomes_dense(30, false);
-    becomes_dense(66, false);
-    becomes_dense(90, false);
+    becomes_dense_at_each((shape){.size = 112, .count = COUNT, .step = 1});
+    becomes_dense_at_each((shape){.size = 112, .count = COUNT, .step = 7919});
 }
 
 /* All slabs have the same number of free slots. */
 static void a_walk_makes_equal_slabs_dense(void **state) {
     (void)state;
-    becomes_dense(50, true);
-    becomes_dense(75, true);
+    becomes_dense_at_each((shape){.size = 112, .count = COUNT, .step = 1, .regular = true});
+    becomes_dense_at_each((shape){.size = 112, .count = COUNT, .step = 7919, .regular = true});
+}
+
+static void slabs_of_few_slots_become_dense(void **state) {
+    (void)state;
+    becomes_dense_at_each((shape){.size = 2000, .count = COUNT / 4, .step = 1});
+    becomes_dense_at_each((shape){.size = 2000, .count = COUNT / 4, .step = 7919});
+    becomes_dense_at_each((shape){.size = 8000, .count = COUNT / 16, .step = 7919});
+}
+
+/* About ten slabs: a choice of some of them might find none. */
+static void few_slabs_become_dense(void **state) {
+    (void)state;
+    for (int i = 0; i < 20; i++)
+        becomes_dense_at_each((shape){.size = 112, .count = COUNT / 7, .step = 1});
+}
+
+static void checked_objects_become_dense(void **state) {
+    (void)state;
+    becomes_dense((shape){.size = 112, .count = COUNT / 4, .kept_percent = 30, .step = 1,
+                          .flags = SY_CHECKED});
 }
 
 static void objects_of_dense_slabs_stay(void **state) {
     (void)state;
-    source from = {sy_cache_create(&(sy_cache_config){.name = "dense", .size = SIZE})};
+    source from = make(&(shape){.size = SIZE, .count = COUNT});
     fill(&from);
     for (size_t i = 0; i < COUNT; i++) assert_false(sy_should_move(objects[i]));
     for (size_t i = 0; i < 100; i++) drop(&from, below(COUNT / 200) + i * (COUNT / 200));
     sy_thread_flush();
-    assert_int_equal(walk(&from), 0); /* less than a slab's worth is free */
+    assert_int_equal(walk(&from, 1), 0); /* less than a slab's worth is free */
     drop_all(&from);
     assert_int_equal(sy_cache_destroy(from.cache), 0);
 }
@@ -167,17 +211,17 @@ static size_t class_slabs(void) {
 
 static void objects_of_size_classes_are_told_of_too(void **state) {
     (void)state;
-    source from = {NULL};
+    source from = {NULL, SIZE, COUNT};
     fill(&from);
     size_t peak = class_slabs();
     for (size_t i = 0; i < COUNT; i++)
         if (below(10) > 0) drop(&from, i);
     sy_thread_flush();
-    assert_true(walk(&from) > 0);
-    walk(&from);
+    assert_true(walk(&from, 1) > 0);
+    walk(&from, 1);
     assert_true(class_slabs() < peak / 3);
     for (size_t i = 0; i < COUNT; i++)
-        if (objects[i]) assert_true(is_whole(i));
+        if (objects[i]) assert_true(is_whole(&from, i));
     drop_all(&from);
 }
 
@@ -198,6 +242,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_walk_makes_random_survivors_dense, begin),
         cmocka_unit_test_setup(a_walk_makes_equal_slabs_dense, begin),
+        cmocka_unit_test_setup(slabs_of_few_slots_become_dense, begin),
+        cmocka_unit_test_setup(few_slabs_become_dense, begin),
+        cmocka_unit_test_setup(checked_objects_become_dense, begin),
         cmocka_unit_test_setup(objects_of_dense_slabs_stay, begin),
         cmocka_unit_test_setup(objects_of_size_classes_are_told_of_too, begin),
         cmocka_unit_test_setup(what_is_no_such_object_stays, begin),
