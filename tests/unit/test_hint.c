@@ -142,7 +142,7 @@ static void becomes_dense(shape of) {
     moves += walk(&from, of.step) + walk(&from, of.step);
     moves += walk(&from, of.step) + walk(&from, of.step);
     assert_in_range(slabs_of(&from), needed, needed + needed / 20 + 3);
-    assert_in_range(moves, 1, (peak - needed) * slots);
+    assert_in_range(moves, 1, (peak - needed) * slots * 2);
     for (size_t i = 0; i < of.count; i++)
         if (objects[i]) assert_true(is_whole(&from, i));
     drop_all(&from);
