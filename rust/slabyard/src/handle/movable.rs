@@ -183,10 +183,13 @@ impl<T, K: Key> MovableMap<T, K> {
             if let Some(result) = change(word, live) {
                 return Some(result);
             }
-            if !has_value(word, live) {
+            let folded = word.load(Ordering::Relaxed) == 0;
+            if !folded && !has_value(word, live) {
                 return None;
             }
-            self.cache.settle(handle);
+            if !self.cache.settle(handle) && folded {
+                return None;
+            }
         }
     }
 
