@@ -235,9 +235,7 @@ void sy_blocks_recover(sy_cache *cache, bool torn) {
         blocks->count += SY_BLOCK_OBJECTS;
         sy_block_enlist(blocks, block);
     }
-    sy_lock_acquire(&cache->lock);
     while (torn && blocks->folded) sy_block_unfold(cache, blocks->folded);
-    sy_lock_release(&cache->lock);
 }
 
 static size_t length(const sy_ordinal_block *list) {

@@ -12,7 +12,7 @@
  * The cache has at least as many ordinals as its slabs have slots. So a slot that a refill takes
  * always finds one, and a reserve of slots is one of ordinals too. When slabs go, blocks whose
  * ordinals are all free go too. A block with few live objects is *folded* (fold.c): 16 bytes for
- * each of them stay, and the words are zero, without memory. Whoever looks one up unfolds the block.
+ * each of them stay, and the words are zero, without memory. A look-up of one unfolds the block.
  *
  * Below: directory.h, chunk/side.h. Above: movable.c, handle.c.
  */
@@ -102,7 +102,7 @@ void sy_block_delist(sy_blocks *blocks, sy_ordinal_block *block);
  */
 bool sy_blocks_fold_step(sy_cache *cache, bool *begun, bool aged, size_t *bytes);
 
-/* Unfolds a block. The lock is held. */
+/* Unfolds a block. The lock is held, or the child of a fork recovers. */
 void sy_block_unfold(sy_cache *cache, sy_ordinal_block *block);
 
 /* The bytes of a folded block with so many live objects. */

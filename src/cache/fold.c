@@ -83,15 +83,15 @@ static size_t fold(sy_cache *cache, sy_ordinal_block *block, const sy_moves *mov
     return clear(block); /* releases the sign and the count */
 }
 
-/* In the child of a fork some of the words may be there: then they are newer. */
+/* In the child of a fork, where no lock is needed, some of the words may be there, and are newer.
+ * The places are the same: without the lock no slot is joined with an ordinal of the block. */
 void sy_block_unfold(sy_cache *cache, sy_ordinal_block *block) {
-    SY_HOLDS(&cache->lock);
     sy_folded *record = block->folded;
     for (uint32_t i = 0; i < record->count; i++) {
         uint64_t *words = sy_directory_words() + record->live[i].ordinal;
         uint64_t generation = record->live[i].generation;
-        if (__atomic_load_n(&words[0], __ATOMIC_RELAXED)) continue;
         __atomic_store_n(&words[1], record->live[i].place, __ATOMIC_RELAXED);
+        if (__atomic_load_n(&words[0], __ATOMIC_RELAXED)) continue;
         __atomic_store_n(&words[0], generation << SY_HANDLE_GENERATION | cache->names.slot,
                          __ATOMIC_RELEASE);
     }
@@ -123,9 +123,8 @@ static uint64_t folds_of(const sy_cache *cache) {
  * between two looks. */
 SY_COLD uint64_t sy_names_word_slow(const struct sy_handle_head *head, uint32_t ordinal) {
     sy_cache *cache = (sy_cache *)(uintptr_t)head;
-    if (!sy_names_move(head)) return __atomic_load_n(&head->words[ordinal], __ATOMIC_ACQUIRE);
+    if (!sy_names_move(head)) return 0;
     for (;;) {
-        atomic_thread_fence(memory_order_acquire); /* the word has become zero before */
         uint64_t folds = folds_of(cache);
         bool folded = has_sign(cache, ordinal);
         atomic_thread_fence(memory_order_acquire); /* if it was unfolded, the words are there */

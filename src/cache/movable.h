@@ -112,7 +112,8 @@ void sy_moving_abandon(const struct sy_handle_head *head, const sy_moving *objec
 bool sy_moving_settle_slow(const struct sy_handle_head *head, uint64_t *at, uint64_t *word);
 static inline bool sy_moving_settle(const struct sy_handle_head *head, uint64_t *at, uint64_t live,
                                     uint64_t *word) {
-    if (SY_LIKELY(*word && (*word & ~SY_HANDLE_PINS) != (live | SY_HANDLE_MOVING))) return false;
+    bool moves = (*word & ~SY_HANDLE_PINS) == (live | SY_HANDLE_MOVING);
+    if (SY_LIKELY(!moves && (*word || !sy_names_move(head)))) return false;
     return sy_moving_settle_slow(head, at, word);
 }
 

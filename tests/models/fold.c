@@ -216,6 +216,23 @@ MODEL(a_pin_finds_what_is_folded_again) { use_while_folded_again(pin_and_add, 1)
 
 MODEL(a_guard_finds_what_is_folded_again) { use_while_folded_again(add_in_guard, 1); }
 
+/* Another thread unfolds the block, and folds it again, while this one looks. */
+static void unfold_and_fold(void *arg) {
+    begin_thread();
+    assert(content_now() == 1);
+    fold_once(arg);
+}
+
+MODEL(a_look_up_between_two_folds_finds_the_object) {
+    model_thread other;
+    begin(FENCES);
+    fold_once(NULL);
+    model_start(&other, 1, unfold_and_fold, NULL);
+    assert(content_now() == 1);
+    model_join(&other);
+    assert(content_now() == 1);
+}
+
 /* Two threads look up what is folded. */
 static void look_up(void *arg) {
     (void)arg;
