@@ -75,6 +75,8 @@ pub struct Weights {
     pub sizes: HashMap<u64, Figures>,
     /// By stack and size.
     pub sites: HashMap<(u32, u64), Figures>,
+    /// The stamp of the last event.
+    pub last: u64,
 }
 
 impl Weights {
@@ -85,6 +87,7 @@ impl Weights {
             ..Count::default()
         };
         each_step(recording, process, |step| count.step(step));
+        count.weights.last = count.now;
         count.weights
     }
 
