@@ -286,6 +286,33 @@ fn the_commands_of_the_guide_do_what_it_says() {
 }
 
 #[test]
+fn all_formats_have_the_same_sums() {
+    let folder = tempfile::tempdir().unwrap();
+    record(&folder, &USUAL, &["plain"]);
+    for (which, sum) in [("peak", 105_000), ("allocated", 117_000)] {
+        let sum_of_folded: i64 = folded(&folder, &["--of", which]).values().sum();
+        assert_eq!(sum_of_folded, sum, "{which}");
+        for file in ["all.json", "all.json.gz"] {
+            let words = ["profile", "sites.syrec", "--of", which, "-f", "-o", file];
+            done(folder.path(), words);
+        }
+        let speedscope = json(folder.path(), "all.json");
+        let packed = std::fs::File::open(folder.path().join("all.json.gz")).unwrap();
+        let firefox: serde_json::Value =
+            serde_json::from_reader(flate2::read::GzDecoder::new(packed)).unwrap();
+        let samples = [
+            &speedscope["profiles"][0]["weights"],
+            &firefox["threads"][0]["samples"]["weight"],
+        ];
+        for weights in samples {
+            let weights = weights.as_array().unwrap().iter();
+            let of_all: i64 = weights.map(|weight| weight.as_i64().unwrap()).sum();
+            assert_eq!(of_all, sum, "{which}");
+        }
+    }
+}
+
+#[test]
 fn go_reads_the_format_of_pprof() {
     if Command::new("go").arg("version").output().is_err() {
         eprintln!("skipped: there is no go here");
