@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 const PROFILE_NOTES: &str = "\
 Examples:
   slabyard profile -- ./prog                        run it; the places with most memory at the peak
+  PYTHONPERFSUPPORT=1 slabyard profile -- python3 x.py   with the functions of Python 3.12 and later
   slabyard record --stacks -- ./prog                record once, then look at it in many ways:
   slabyard profile prog.syrec --of leaked           what was not freed at exit
   slabyard profile prog.syrec --of temporary --objects

@@ -165,6 +165,29 @@ fn the_table_names_the_function_that_called_operator_new() {
 }
 
 #[test]
+fn the_table_shows_the_functions_of_interpreted_languages_alone() {
+    let mut profile = example();
+    let python = Frame {
+        file: "/src/run.py".into(),
+        ..Frame::named("py::load")
+    };
+    let cpp = Frame {
+        module: "/bin/browser".into(),
+        ..Frame::named("JS::Compile")
+    };
+    profile
+        .frames
+        .extend([python, Frame::named("PyEval_EvalFrame"), cpp]);
+    profile.stacks[0].frames = vec![0, 4, 3, 4, 5, 1];
+    let text = text::render(&profile, 0, 1);
+    assert!(
+        text.contains("(97.6%)\n    py::load at run.py\n\n"),
+        "{text}"
+    );
+    assert!(folded::render(&profile, 0).contains("main;PyEval_EvalFrame;py::load;PyEval"));
+}
+
+#[test]
 fn a_name_asks_for_its_format() {
     let of = |name: &str| Format::of(Path::new(name));
     assert_eq!(of("peak.pb.gz"), Some(Format::Pprof));
