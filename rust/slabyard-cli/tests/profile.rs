@@ -89,6 +89,29 @@ fn the_table_has_lines_shares_and_sizes() {
 }
 
 #[test]
+fn the_table_by_time_ends_with_what_is_leaked() {
+    let folder = tempfile::tempdir().unwrap();
+    record(&folder, &USUAL, &["connections", "20", "1000"]);
+    let words = ["profile", "sites.syrec", "--by", "time", "-n", "20"];
+    let text = stdout(&done(folder.path(), words));
+    assert!(text.starts_with("sites: 1.4 MiB at the peak\n"), "{text}");
+    let rows: Vec<&str> = text.lines().skip(3).collect();
+    let live = |row: &str| -> u64 {
+        let of = row.split_whitespace().nth(3).unwrap();
+        of.replace(',', "").parse().unwrap()
+    };
+    assert_eq!(rows.len(), 20, "{text}");
+    // They are freed in equal steps.
+    assert!((17_000..=20_000).contains(&live(rows[1])), "{text}");
+    assert!((8_000..=12_000).contains(&live(rows[9])), "{text}");
+    assert_eq!(live(rows[19]), 0, "{text}");
+    assert!(
+        rows[9].contains("############") && !rows[19].contains('#'),
+        "{text}"
+    );
+}
+
+#[test]
 fn frame_pointers_are_followed_where_there_are_no_tables() {
     let folder = tempfile::tempdir().unwrap();
     let without = [

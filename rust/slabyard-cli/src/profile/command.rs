@@ -17,7 +17,7 @@ Examples:
   slabyard record --stacks -- ./prog                record once, then look at it in many ways:
   slabyard profile prog.syrec --of leaked           what was not freed at exit
   slabyard profile prog.syrec --of temporary --objects
-  slabyard profile prog.syrec --by thread
+  slabyard profile prog.syrec --by thread           also: size; time, which shows what grew when
   slabyard profile prog.syrec -o peak.svg           a flame graph of the peak
   slabyard profile prog.syrec -o heap.pb.gz         for go tool pprof and Pyroscope
   slabyard profile prog.syrec -o heap.json.gz       for https://profiler.firefox.com
@@ -92,7 +92,7 @@ fn format_of(args: &ProfileArgs) -> Result<Format> {
         bail!("a terminal cannot show what is compressed; -o FILE writes a file");
     }
     if args.by != By::Stack && (format != Format::Text || args.diff.is_some()) {
-        bail!("--by thread and --by size are tables of one recording");
+        bail!("--by thread, --by size and --by time are tables of one recording");
     }
     Ok(format)
 }
@@ -155,7 +155,7 @@ fn process_in(args: &ProfileArgs) -> Option<String> {
 
 fn show_process(args: &ProfileArgs, process: &str, format: Format) -> Result<u8> {
     if args.by != By::Stack || args.diff.is_some() {
-        bail!("--by thread, --by size and --diff are for recordings");
+        bail!("--by thread, --by size, --by time and --diff are for recordings");
     }
     let which = args.which.unwrap_or(Which::Live);
     let measure = which.measure_of_samples(args.objects).context(

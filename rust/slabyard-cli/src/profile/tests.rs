@@ -86,6 +86,35 @@ fn a_difference_has_the_stacks_of_both() {
 }
 
 #[test]
+fn growth_is_told_in_parts_of_the_run() {
+    let records = vec![
+        malloc(10, 0x1000, 100),
+        malloc(20, 0x2000, 50),
+        free(30, 0x2000),
+        malloc(60, 0x3000, 30),
+        free(99, 0x1000),
+    ];
+    let sketch = Sketch {
+        birth: 0,
+        blocks: vec![(0, records)],
+        ..Sketch::default()
+    };
+    let recording = Recording::from_bytes(file_of(&[sketch]), Strictness::Whole).unwrap();
+    let parts = growth::parts(&recording, &recording.processes[0], 4, 100);
+    let figures: Vec<_> = parts
+        .iter()
+        .map(|one| (one.end, one.allocations, one.live, one.live_bytes, one.most))
+        .collect();
+    let wanted = [
+        (25, 2, 2, 150, 150),
+        (50, 0, 1, 100, 150),
+        (75, 1, 2, 130, 130),
+        (100, 0, 1, 30, 130),
+    ];
+    assert_eq!(figures, wanted);
+}
+
+#[test]
 fn recordings_without_stacks_are_refused_with_the_command_that_records_them() {
     let sketch = Sketch {
         blocks: vec![(0, vec![malloc(1, 0x1000, 8)])],

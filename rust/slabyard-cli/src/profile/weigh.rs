@@ -132,7 +132,7 @@ fn peak_of(recording: &Recording, process: &Process) -> u64 {
 }
 
 /// The address and the size of what is allocated.
-fn received(action: Action) -> Option<(u64, u64)> {
+pub(super) fn received(action: Action) -> Option<(u64, u64)> {
     match action {
         Action::Allocate { object, size, .. } => Some((object, size)),
         Action::Receive { new, size } => Some((new, size)),
