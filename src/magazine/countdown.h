@@ -1,7 +1,8 @@
 /*
  * countdown.h: counts the allocations of one client by one thread, down to the one that is to be
- * sampled: of the drop-in malloc (heap/sampled.h) or while a profile is taken (profiled.h). The word lies in the loaded slot, in the cache line that the inline
- * code of an allocation uses anyway:
+ * sampled: of the drop-in malloc (heap/sampled.h) or while a profile is taken (profiled.h). The
+ * word lies in the loaded slot, in the cache line that the inline code of an allocation uses
+ * anyway:
  *
  *      31                           8 7        0
  *     | allocations that pass, signed |   tag   |     counting down subtracts SY_COUNTDOWN_ONE
