@@ -12,13 +12,13 @@
  *     5. fold       under the cache's lock, if the block has lost and got no ordinal since 1
  *
  * What another thread calls off, or finds changed, ends the step, and the objects are live as
- * before. So a block is folded and unfolded while no thread has an object of it, and under the lock.
+ * before. So a block is folded and unfolded under the lock, while no thread has an object of it.
  *
  *     the second of the 16 `places` of a block:  the block or, if it is folded, a number that says
  *                                                so, and names the cache
  *
- * That number is how a slow path finds out, without the lock, that the ordinal of any handle belongs
- * to a folded block of its cache. Under the lock it asks again.
+ * That number is how a slow path finds out, without the lock, that the ordinal of any handle
+ * belongs to a folded block of its cache. Under the lock it asks again.
  */
 #include "base/bits.h"
 #include "base/cpu.h"

@@ -1,10 +1,10 @@
 /*
  * fold.c: models of a block of ordinals that is folded while other threads use its object: who has
- * the handle finds the object, with what was written last; the object is freed once; and a handle of
- * a freed object finds nothing, also when the ordinal has its next object.
+ * the handle finds the object, with what was written last; the object is freed once; and a handle
+ * of a freed object finds nothing, also when the ordinal has its next object.
  *
- * The block has four ordinals of objects, of which one is out: 0, whose place is the word of ordinal
- * 1. In place of sy_ordinals_clear, only the words of this one become zero: the others are.
+ * The block has four ordinals of objects, of which one is out: 0, whose place is the word of
+ * ordinal 1. In place of sy_ordinals_clear, only the words of this one become zero: the others are.
  */
 #define MODEL_FOLDS
 #define SY_BLOCK_ORDINALS 8
