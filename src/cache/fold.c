@@ -220,10 +220,15 @@ static void try_to_fold(sy_cache *cache, sy_ordinal_block *block, const uint64_t
     sy_side_give(record, of_record);
 }
 
+/* Whether the memory of a block's words can go back to the system. */
+static bool can_discard(const sy_cache *cache) {
+    return sy_os_has(SY_OS_DISCARDS) && !(cache->flags & SY_LOCKED) &&
+           sy_os_page_size() <= SY_BLOCK_ORDINALS * sizeof(uint64_t);
+}
+
 bool sy_blocks_fold_step(sy_cache *cache, bool *begun, bool aged, size_t *bytes) {
     uint64_t free[SY_BLOCK_BITMAP_WORDS];
-    bool pages = sy_os_page_size() <= SY_BLOCK_ORDINALS * sizeof(uint64_t);
-    if (!pages || cache->flags & SY_LOCKED) return false;
+    if (!can_discard(cache)) return false;
     sy_moves *moves = sy_mover_begin(cache);
     if (!moves) return false;
     sy_lock_acquire(&cache->lock);

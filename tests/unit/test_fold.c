@@ -320,6 +320,7 @@ static int set_up(void **state) {
 int main(void) {
     setenv("SLABYARD", "tools=off", true);
     sy_fake_reset();
+    must_have(SY_OS_DISCARDS, "memory that goes back");
     if (sy_os_page_size() > SY_BLOCK_ORDINALS * sizeof(uint64_t)) return 77;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_look_up_unfolds_a_block, set_up),
