@@ -21,7 +21,7 @@ pub enum Ask {
     Pins(PinsArgs),
     /// Say what lies at an address of a process
     Whatis(WhatisArgs),
-    /// Draw the heap of a process: a page to zoom into (.html), or a picture (.svg)
+    /// Draw the heap of a process: a page to zoom into (.html), or a picture (.svg, .png)
     Map(MapArgs),
     /// List the live objects of a cache: their addresses and sizes
     Walk(WalkArgs),
@@ -97,8 +97,8 @@ pub struct MapArgs {
     /// The process: its number, its name if it is the only one, or a core file
     #[arg(value_name = "PROCESS")]
     process: String,
-    /// The file to write: FILE.html is a page that needs no network, FILE.svg an overview for
-    /// documents. (For a PNG, make one from the SVG, with rsvg-convert for example.)
+    /// The file to write: FILE.html is a page that needs no network, FILE.svg or FILE.png an overview
+    /// for documents and messages
     #[arg(short, long, value_name = "FILE", value_parser = map_file)]
     output: PathBuf,
     /// Replace the file if it exists
@@ -186,7 +186,7 @@ fn map_file(text: &str) -> Result<PathBuf, String> {
     let file = PathBuf::from(text);
     match map::Format::of(&file) {
         Some(_) => Ok(file),
-        None => Err("the name must end in .html or .svg".into()),
+        None => Err("the name must end in .html, .svg or .png".into()),
     }
 }
 
@@ -292,9 +292,10 @@ fn verify(process: &str) -> Result<u8> {
 }
 
 fn write_map(args: &MapArgs) -> Result<()> {
-    let format = map::Format::of(&args.output).context("the name must end in .html or .svg")?;
+    let format =
+        map::Format::of(&args.output).context("the name must end in .html, .svg or .png")?;
     may_write(&args.output, args.force)?;
-    let map = map::draw(&look(&args.process, Depth::Quick)?, format);
+    let map = map::draw(&look(&args.process, Depth::Quick)?, format)?;
     write_whole(&args.output, &map)
 }
 

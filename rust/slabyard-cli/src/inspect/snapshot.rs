@@ -99,8 +99,8 @@ impl Snapshot {
     }
 }
 
-/// Writes a file, which has all of the text then, or does not change.
-pub fn write_whole(file: &Path, text: &str) -> Result<()> {
+/// Writes a file, which has all of the bytes then, or does not change.
+pub fn write_whole(file: &Path, text: impl AsRef<[u8]>) -> Result<()> {
     let cannot = || format!("cannot write {}", file.display());
     if file.exists() && !file.is_file() {
         return std::fs::write(file, text).with_context(cannot); // a device or a pipe
@@ -115,7 +115,7 @@ pub fn write_whole(file: &Path, text: &str) -> Result<()> {
         .permissions(usual)
         .tempfile_in(folder);
     let mut new = new.with_context(cannot)?;
-    new.write_all(text.as_bytes()).with_context(cannot)?;
+    new.write_all(text.as_ref()).with_context(cannot)?;
     new.persist(file).with_context(cannot)?;
     Ok(())
 }
