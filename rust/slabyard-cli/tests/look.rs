@@ -159,6 +159,21 @@ fn what_cannot_be_looked_into_is_said() {
 }
 
 #[test]
+fn an_amount_to_trim_is_a_number_of_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    for (amount, words) in [
+        ("lots", "a number of bytes, such as 65536, 64k, 64M or 1.5G"),
+        ("-1", "unexpected argument"),
+        ("0", "less than a byte"),
+        ("64MiB", "there is no process \"no-such-program\""),
+    ] {
+        let output = slabyard(folder.path(), ["trim", "no-such-program", amount]);
+        assert!(!output.status.success());
+        assert!(stderr(&output).contains(words), "{}", stderr(&output));
+    }
+}
+
+#[test]
 fn the_options_of_the_library_are_listed() {
     let folder = tempfile::tempdir().unwrap();
     let text = stdout(&done(folder.path(), ["options"]));

@@ -2,6 +2,7 @@
 
 use super::snapshot::{self, write_whole, Snapshot, StackRow};
 use super::{map, metrics, process, text, top, trim, watch, Depth, Look};
+use crate::cli::size;
 use crate::profile::{leaks, live};
 use crate::ui;
 use anyhow::{bail, Context, Result};
@@ -30,7 +31,7 @@ pub enum Ask {
     Leaks(LeaksArgs),
     /// Look for free objects that are in two places or in the wrong one, as after a double free
     Verify(VerifyArgs),
-    /// Ask a running process to give its free memory back now
+    /// Ask a running process to give free memory back now: all, or an amount
     Trim(TrimArgs),
     /// Write the account of a process to a file
     Snapshot(SnapshotArgs),
@@ -144,6 +145,9 @@ pub struct TrimArgs {
     /// The process: its number, or its name if it is the only one
     #[arg(value_name = "PROCESS")]
     process: String,
+    /// How much, such as 64MiB or 1.5G; all of it if you leave this out
+    #[arg(value_name = "AMOUNT", value_parser = amount)]
+    amount: Option<u64>,
 }
 
 #[derive(Args)]
@@ -180,6 +184,13 @@ pub struct ExportArgs {
 fn address(text: &str) -> Result<u64, String> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     u64::from_str_radix(digits, 16).map_err(|_| "not a hexadecimal number".to_string())
+}
+
+fn amount(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        0 => Err("less than a byte; without an amount, all free memory goes back".into()),
+        bytes => Ok(bytes),
+    }
 }
 
 fn map_file(text: &str) -> Result<PathBuf, String> {
@@ -245,7 +256,7 @@ pub fn run(ask: &Ask) -> Result<u8> {
             ui::print(&leaks::of(&look, args.stacks)?)?;
         }
         Ask::Verify(args) => return verify(&args.process),
-        Ask::Trim(args) => ui::print(&trim::trim(process(&args.process)?)?)?,
+        Ask::Trim(args) => ui::print(&trim::trim(process(&args.process)?, args.amount)?)?,
         Ask::Snapshot(args) => write_snapshot(args)?,
         Ask::Diff(args) => {
             let (before, after) = (Snapshot::read(&args.before)?, Snapshot::read(&args.after)?);
