@@ -4,6 +4,7 @@ use super::heap::{self, Heap, Holder, Kind, Own};
 use super::image::{Image, Mapping, Weight};
 use super::segments::{self, Segment, State};
 use super::shape;
+use super::tags::Tags;
 use anyhow::{bail, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -177,6 +178,9 @@ pub struct Account {
     /// One for each thread, in order of number: it may use several copies of the library.
     pub threads: Vec<ThreadRow>,
     pub files: Vec<FileRow>,
+    /// Live memory by the program's tags; `None`: it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Tags>,
     pub problems: Vec<String>,
     /// What the account cannot tell, in sentences.
     #[serde(default)]
@@ -249,6 +253,7 @@ impl Account {
             caches: caches.into_values().collect(),
             threads: threads.into_values().collect(),
             files,
+            tags: Tags::merged(heaps.iter().filter_map(|heap| heap.tags.as_ref())),
             problems: sums.problems,
             remarks: Vec::new(),
         }

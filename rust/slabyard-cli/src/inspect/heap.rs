@@ -7,6 +7,7 @@
 use super::fields::{CacheFields, MagazineFields, Ordinals, RunFields};
 use super::image::Image;
 use super::shape::{Field, Found, Names, Record};
+use super::tags::{self, Tags};
 use anyhow::Result;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -213,6 +214,8 @@ pub struct Heap {
     pub own: Vec<(Range<u64>, Own)>,
     /// Pages of guarded objects.
     pub guarded: Range<u64>,
+    /// Live memory by tag; `None`: the program has no tags.
+    pub tags: Option<Tags>,
     /// What could not be read.
     pub problems: Vec<String>,
 }
@@ -245,6 +248,7 @@ pub fn read(image: &Image, found: &Found) -> Result<Heap> {
     reader.areas()?;
     reader.waiting()?;
     reader.own()?;
+    reader.tags_of_program();
     if image.is_spent() {
         reader.heap.problems.push(GAVE_UP.into());
     }
@@ -887,6 +891,13 @@ impl Reader<'_> {
             }
         }
         Ok(())
+    }
+
+    fn tags_of_program(&mut self) {
+        match tags::read(self.image, self.names) {
+            Ok(tags) => self.heap.tags = tags,
+            Err(error) => self.problem(format!("live memory by tag ({error})")),
+        }
     }
 
     // ---- the library's own memory ----

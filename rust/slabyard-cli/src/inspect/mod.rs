@@ -3,7 +3,7 @@
 //! The process need not help, and is not stopped. [`live`] opens a process as an [`image`], with the [`files`] that it has mapped, and
 //! [`core`] a core file; [`shape`] finds the library in it; [`heap`] reads what the library has; [`segments`] divides the
 //! memory for objects; [`account`] counts each resident page once; [`pins`] says what keeps free
-//! memory from going back; [`walk`] lists the objects of a cache; [`samples`] reads profiles; [`verify`] looks for what must not be; [`trim`] asks a process to
+//! memory from going back; [`walk`] lists the objects of a cache; [`samples`] reads profiles, and [`tags`] what is live by tag; [`verify`] looks for what must not be; [`trim`] asks a process to
 //! give memory back; [`text`], [`map`], [`metrics`] and
 //! [`snapshot`] show and keep it. [`top`] shows it live, and [`watch`] keeps it from time to time;
 //! both [`follow`] a process.
@@ -24,6 +24,7 @@ pub mod samples;
 mod segments;
 mod shape;
 mod snapshot;
+mod tags;
 #[cfg(test)]
 mod tests;
 pub mod text;

@@ -14,31 +14,27 @@ use std::time::{Duration, Instant};
 const LONGEST: Duration = Duration::from_secs(30);
 const LOOKS_APART: Duration = Duration::from_millis(20);
 
-/// What `asked` is set to for all free memory.
-const ALL: u8 = 1;
-
 /// Where a copy of the library is asked.
 struct Mailbox {
+    /// What is asked for; the thread sets it to 0 when it has done it.
     asked: u64,
-    /// `None`: all is asked for.
-    order: Option<Order>,
-}
-
-/// Where the amount is written, and the answer read.
-struct Order {
+    /// Where the amount is written, and how much went back is read.
     bytes: u64,
     returned: u64,
     /// What `asked` is set to.
+    asks_all: u8,
     asks_some: u8,
 }
 
-impl Order {
-    fn of(names: &Names) -> Result<Order> {
+impl Mailbox {
+    fn of(names: &Names) -> Result<Mailbox> {
         let order = names.variable("sy_trim_order")?;
         let at = |name| Ok::<_, anyhow::Error>(order + u64::from(names.field(name)?.offset));
-        Ok(Order {
+        Ok(Mailbox {
+            asked: at("sy_trim_order.asked")?,
             bytes: at("sy_trim_order.bytes")?,
             returned: at("sy_trim_order.returned")?,
+            asks_all: names.constant("sy_trim_asks_all")? as u8,
             asks_some: names.constant("sy_trim_asks_some")? as u8,
         })
     }
@@ -53,7 +49,7 @@ struct Asked {
 /// Asks all copies of the library in the process, for an amount in turn; returns what to say.
 pub fn trim(pid: u32, amount: Option<u64>) -> Result<String> {
     let before = resident(pid)?;
-    let boxes = mailboxes(pid, amount.is_some())?;
+    let boxes = mailboxes(pid)?;
     if boxes.is_empty() {
         bail!(
             "process {pid} has no maintenance thread, which would do it: it has little memory in use, \
@@ -92,7 +88,7 @@ fn said_of_amount(sizes: &str, amount: u64, returned: u64) -> String {
     said
 }
 
-fn mailboxes(pid: u32, with_order: bool) -> Result<Vec<Mailbox>> {
+fn mailboxes(pid: u32) -> Result<Vec<Mailbox>> {
     let image = live::open(pid, false)?;
     let found = shape::find(&image);
     if found.is_empty() {
@@ -103,15 +99,7 @@ fn mailboxes(pid: u32, with_order: bool) -> Result<Vec<Mailbox>> {
         let names = Names::read(&image, one.shapes)?;
         let state = image.number(names.variable("sy_maintenance_state")?, 4)?;
         if state == names.constant("sy_maintenance_runs")? {
-            boxes.push(Mailbox {
-                asked: names.variable("sy_trim_asked")?,
-                order: with_order
-                    .then(|| Order::of(&names))
-                    .transpose()
-                    .with_context(|| {
-                        format!("process {pid} can only be asked for all: leave the amount out")
-                    })?,
-            });
+            boxes.push(Mailbox::of(&names)?);
         }
     }
     Ok(boxes)
@@ -120,7 +108,7 @@ fn mailboxes(pid: u32, with_order: bool) -> Result<Vec<Mailbox>> {
 impl Asked {
     fn all(&self, boxes: &[Mailbox]) -> Result<u64> {
         for one in boxes {
-            self.write(&[ALL], one.asked)?;
+            self.write(&[one.asks_all], one.asked)?;
         }
         for one in boxes {
             self.await_answer(one)?;
@@ -131,7 +119,7 @@ impl Asked {
     /// Asks one copy after the other for what is left; returns the bytes that went back.
     fn some(&self, boxes: &[Mailbox], amount: u64) -> Result<u64> {
         let mut sum = 0;
-        for one in boxes.iter().filter(|one| one.order.is_some()) {
+        for one in boxes {
             let left = amount.saturating_sub(sum);
             if left > 0 {
                 sum += self.some_of(one, left)?;
@@ -141,14 +129,13 @@ impl Asked {
     }
 
     fn some_of(&self, one: &Mailbox, bytes: u64) -> Result<u64> {
-        let order = one.order.as_ref().context("no amount can be asked for")?;
         // Another tool may just have asked: its amount stays as it is.
         self.await_answer(one)?;
-        self.write(&bytes.to_le_bytes(), order.bytes)?;
-        self.write(&[order.asks_some], one.asked)?;
+        self.write(&bytes.to_le_bytes(), one.bytes)?;
+        self.write(&[one.asks_some], one.asked)?;
         self.await_answer(one)?;
         let mut returned = [0; 8];
-        self.read(&mut returned, order.returned)?;
+        self.read(&mut returned, one.returned)?;
         Ok(u64::from_le_bytes(returned))
     }
 
