@@ -276,7 +276,10 @@ fn show_account(args: &AccountArgs) -> Result<()> {
     } else {
         Depth::Whole
     };
-    let account = look(&args.process, depth)?.account();
+    let look = look(&args.process, depth)?;
+    let account = look.account();
+    // The process ends here: to free hundreds of thousands of slabs one by one helps nobody.
+    std::mem::forget(look);
     ui::print(&match (args.json, args.openmetrics) {
         (true, _) => Snapshot::of(account).to_json()?,
         (_, true) => metrics::open_metrics(&[account]),

@@ -39,8 +39,13 @@ pub struct Segment {
 
 /// Calls `visit` for all segments, in order of address.
 pub fn each(heap: &Heap, visit: &mut dyn FnMut(&Segment)) {
+    each_of(heap, &heap.areas, visit);
+}
+
+/// The same for some of the heap's areas.
+pub fn each_of(heap: &Heap, areas: &[Area], visit: &mut dyn FnMut(&Segment)) {
     let sizes = sizes(heap);
-    for area in &heap.areas {
+    for area in areas {
         each_of_area(heap, &sizes, area, visit);
     }
 }
