@@ -51,6 +51,12 @@
  * length in bytes, and what is to be subtracted from an address for that in the file; then its
  * build id and its path, each after its length as a varint. An empty path: memory of no file.
  *
+ * `slabyard record` adds the names of functions that a process made at run time (BLOCK_MADE), if
+ * the process wrote a map for perf, /tmp/perf-PID.map. The block's `thread` is the process's index
+ * in the file. For each name, there are its length as a varint, its bytes, the number of addresses
+ * of calls in it, and the signed distance (zigzag) of each from the previous one; the first of the
+ * block counts from 0.
+ *
  * The stamp of a free is taken before the call, that of an allocation after it. A realloc has both:
  * it gives the old address up at the first, and has the new address at the second. So if one thread
  * frees an address and another receives it, the free has the smaller stamp. If one thread frees
@@ -85,6 +91,7 @@ enum record_block {
     BLOCK_STACKED = 7,    /* as BLOCK_OPERATIONS, and each allocation ends with its stack */
     BLOCK_STACKS = 8,     /* nodes of the table of stacks */
     BLOCK_MODULE = 9,     /* a file with code, or executable memory of no file */
+    BLOCK_MADE = 10,      /* written by `slabyard record`: names of functions made at run time */
     BLOCK_MEMORY = 6      /* written by `slabyard record`: the process's anonymous memory in RAM at
                              times, each two varints: nanoseconds since the time before (the first
                              since the birth of the process), and bytes */

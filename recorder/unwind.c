@@ -18,13 +18,19 @@
  * the entry counts as empty.
  *
  * Code without a table, as that of compilers at run time, has frame pointers at best. The walk
- * follows one if it leads up the stack, to the address of code. On processors other than x86-64,
- * all steps are made by frame pointers.
+ * follows one if it leads up the stack, to the address of code. But if the instructions behind the
+ * call only clear the stack and return, they say as much as a table: so the trampolines look that
+ * CPython makes for perf, and CPython itself often has no frame pointers. On processors other than
+ * x86-64, all steps are made by frame pointers.
  */
+#define _GNU_SOURCE
 #include "unwind.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 enum kind {
     KIND_FRAME_POINTER = 1, /* there is no table */
@@ -424,12 +430,64 @@ static uint64_t row_of(const struct rule *rule) {
            ((uint64_t)saved & ((UINT64_C(1) << SAVED_BITS) - 1)) << SAVED_SHIFT;
 }
 
+/* Code that was made at run time may be gone by now: the system copies it, or says so. Copies no
+ * more than the rest of the page. */
+static size_t read_code(uintptr_t code, unsigned char *into, size_t length) {
+    enum { PAGE_LEAST = 4096 };
+    size_t rest = PAGE_LEAST - code % PAGE_LEAST;
+    int saved = errno;
+    struct iovec own = {.iov_base = into, .iov_len = length < rest ? length : rest};
+    struct iovec there = {.iov_base = (void *)code, .iov_len = own.iov_len}; // NOLINT
+    ssize_t copied = process_vm_readv(getpid(), &own, 1, &there, 1, 0);
+    errno = saved;
+    return copied > 0 ? (size_t)copied : 0;
+}
+
+/* Follows the instructions at a return address up to the next return: "add $n, %rsp" and "pop".
+ * False: there are others. */
+static bool follow_return(uintptr_t code, struct rule *rule) {
+    enum { ADD_TO_STACK = 0xc48348, EXTENDED = 0x41, RETURN = 0xc3 };
+    enum { POP = 0x58, POP_STACK = 0x5c, POP_POINTER = 0x5d, POP_LAST = 0x5f };
+    unsigned char bytes[32 + sizeof(uint32_t)] = {0}; /* the last ones stay 0 */
+    size_t length = read_code(code, bytes, 32), at = 0;
+    int64_t distance = 0, pointer = -1;
+    while (at < length && bytes[at] != RETURN) {
+        uint32_t word;
+        memcpy(&word, bytes + at, sizeof word);
+        bool is_extended = bytes[at] == EXTENDED; /* r8 to r15 */
+        unsigned char op = bytes[at + is_extended];
+        if ((word & 0xffffff) == ADD_TO_STACK && word >> 24 < 128) {
+            distance += word >> 24;
+            at += sizeof word;
+        } else if (op >= POP && op <= POP_LAST && (is_extended || op != POP_STACK)) {
+            if (op == POP_POINTER && !is_extended) pointer = distance;
+            distance += 8;
+            at += 1 + (size_t)is_extended;
+        } else {
+            return false;
+        }
+    }
+    if (at >= length) return false;
+    *rule = (struct rule){.cfa = KIND_FROM_STACK, .cfa_distance = distance + 8};
+    if (pointer >= 0) {
+        rule->saved = SAVED_IN_FRAME;
+        rule->saved_distance = pointer - rule->cfa_distance;
+    }
+    return true;
+}
+
+static uint64_t row_without_table(uintptr_t code) {
+    struct rule rule;
+    return follow_return(code, &rule) ? row_of(&rule) : KIND_FRAME_POINTER;
+}
+
 /* `code` is a return address: the call before it decides which function it is in. */
 static uint64_t make_row(uintptr_t code) {
     const struct module *module = stacks_module(code - 1);
     struct entry entry = {.start = 0};
     struct walk walk = {.rule = {.cfa = KIND_CUT}};
-    if (module == NULL || !find_function(module, code - 1, &entry)) return KIND_FRAME_POINTER;
+    if (module == NULL) return KIND_FRAME_POINTER;
+    if (!find_function(module, code - 1, &entry)) return row_without_table(code);
     if (entry.is_signal || !follow_all(&walk, &entry, code - 1)) return KIND_CUT;
     return row_of(&walk.rule);
 }

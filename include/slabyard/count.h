@@ -2,10 +2,14 @@
  * slabyard/count.h: counts what a thread allocates, for tests.
  *
  * A test can so state that a function allocates nothing, that it frees all that it allocates, or
- * how much memory it needs at most. Each allocation and free is counted, exactly: of sy_malloc and
- * the functions beside it, of separate heaps, and of caches without SY_HANDLES and SY_EPOCHS. Not
- * counted are pools, epochs, objects with handles, and the program's malloc. (For that there is
- * `slabyard run --limit-allocations`.)
+ * how much memory it needs at most. Each allocation of the thread is counted, and each free of what
+ * it allocated: of sy_malloc and the functions beside it, of separate heaps, and of caches. Not
+ * counted are caches with SY_HANDLES, SY_EPOCHS or SY_CHECKED, pools, and the program's malloc.
+ * (For that there is `slabyard run --limit-allocations`.)
+ *
+ * Other threads note their frees from the moment that sy_count_begin returns on Linux. On other
+ * systems, and in sandboxes without membarrier, a thread that was running already notes them from
+ * its next exchange of a magazine on: let such a thread start after sy_count_begin.
  *
  * While a thread counts, its allocations take some thousand instructions, and the frees of all
  * threads some 200.
@@ -39,7 +43,7 @@ typedef struct sy_counted {
  *
  * Errors:
  *     EAGAIN     32 threads are counting
- *     EBUSY      the thread is counting already
+ *     EBUSY      the thread is counting already, or is in a function that the library calls
  *     ENOMEM     no memory
  *     ENOTSUP    objects cannot be counted: malloc is Slabyard's drop-in, or options such as
  *                `check` and `guard` say how objects are made

@@ -185,7 +185,8 @@ typedef uint64_t sy_read_guard;
  *
  * Returns a value for sy_read_leave, which the same thread must call. If another thread calls it,
  * or guards end in another order, objects can move while they are used. A guard that its thread
- * never leaves ends with the thread.
+ * never leaves ends with the thread; but if there was no memory to note the thread when the guard
+ * began, no object moves any more.
  */
 SY_API sy_read_guard sy_read_enter(void);
 

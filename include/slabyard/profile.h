@@ -51,8 +51,9 @@ SY_API int sy_profile_start(size_t mean);
 
 /**
  * Ends the profile: no more objects are sampled. The profile stays until the next one begins. Frees
- * of its objects are still noted if malloc allocated them, or if they are larger than 128 KiB; the
- * other objects stay in the profile as they are now.
+ * of its objects are still noted if malloc allocated them, or if they are large objects of
+ * sy_malloc or of a separate heap (more than 128 KiB); the other objects stay in the profile as
+ * they are now.
  *
  * Returns 0, or -1 with errno.
  *

@@ -106,8 +106,8 @@ SY_API size_t sy_get_slack(void);
  * to it, and free the old one. Objects that are allocated anew lie in the fullest slabs, but an
  * object that this thread has freed is allocated again first. So move up to some 100 objects at a
  * time: allocate for all of them, free all, and call sy_thread_flush. A program that goes through
- * all of its objects two or three times so has hardly more slabs than its objects fill. Free objects
- * in the depot count as in use: passes and trims flush them (sy_trim, sy_cache_trim).
+ * all of its objects two or three times so has hardly more slabs than its objects fill. Free
+ * objects in the depot count as in use: passes and trims flush them (sy_trim, sy_cache_trim).
  *
  * The answer is a guess from counts that other threads may be changing. It costs some 5 ns, takes
  * no lock, and changes nothing. For an address in a slab that is no object of yours, the answer is

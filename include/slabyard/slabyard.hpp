@@ -686,9 +686,9 @@ class read_guard {
  *
  * With the flag SY_MOVABLE the objects of sparse slabs move to fuller ones, so that memory follows
  * what is live. A ref and a read_guard keep an object in its place; outside of them keep keys only.
- * Objects are moved by memcpy if T is trivially copyable, else by T's move constructor, which must
- * be noexcept, and its destructor. Neither may use the library for that: not even to look up an
- * object.
+ * T needs a move constructor that is noexcept. Objects are moved by memcpy if T is trivially
+ * copyable, else by this constructor and T's destructor. Neither may use the library for that: not
+ * even to look up an object.
  *
  * To give two maps of one T different key types, give them different tags; any types will do.
  */

@@ -1,8 +1,8 @@
 /**
- * slabyard/unstable.h: what any version may change or remove, also one that is otherwise compatible
- * (docs/versions.md). slabyard.h does not include it.
+ * slabyard/unstable.h: any version may change or remove what is here, even a version that is
+ * otherwise compatible (docs/versions.md). slabyard.h does not include it.
  *
- * Who reads or changes the words of handles directly depends on their form, which handle.h shows
+ * A program that reads or changes the words of handles depends on their form. handle.h shows it
  * beside its inline functions. A program may set the state dying with 0 pins. The object then
  * belongs to the thread that stored the word, and no function of the library changes it. The thread
  * ends this state by storing a free word and putting the ordinal back

@@ -1,6 +1,5 @@
 /*
- * pprof.c: slabyard/profile.h: begins and ends profiles of the drop-in malloc, and writes them in
- * the format of pprof.
+ * pprof.c: slabyard/profile.h: begins and ends profiles, and writes them in the format of pprof.
  *
  * The format is a message of Protocol Buffers (github.com/google/pprof, proto/profile.proto). A
  * field is a key, which is the field's number and its type, and a value: a number of 7 bits a byte,

@@ -2,6 +2,7 @@
  * sampled.h: the allocations of the drop-in malloc that are sampled, for two ends. Guarded samples
  * (the option `sample`) find overflows and uses after free in production. Samples of the profile
  * (the option `profile`, slabyard/profile.h) say which stacks allocate, and whose objects are live.
+ * In a program that is linked with the library, profiles take another way (magazine/profiled.h).
  *
  *     malloc --> sy_fast_alloc_counted --> sy_malloc_counted_slow --> sy_sampled_alloc --> a sample
  *                                       or, if none is due, the heap

@@ -1,7 +1,8 @@
 /*
  * countdown.h: counts the allocations of one client by one thread, down to the one that is to be
- * sampled (heap/sampled.h). The word lies in the loaded slot, in the cache line that the inline
- * code of an allocation uses anyway:
+ * sampled: of the drop-in malloc (heap/sampled.h) or while a profile is taken (profiled.h). The
+ * word lies in the loaded slot, in the cache line that the inline code of an allocation uses
+ * anyway:
  *
  *      31                           8 7        0
  *     | allocations that pass, signed |   tag   |     counting down subtracts SY_COUNTDOWN_ONE
@@ -12,7 +13,7 @@
  * Only the thread itself writes the word, and only while the slot has a loaded magazine. Other
  * slots are shared by all threads that have no record, or have to stay zero to count as unused.
  *
- * Below: slabyard/loaded.h. Above: heap/ counts, and decides what a count means.
+ * Below: slabyard/loaded.h. Above: heap/ and profiled.h count, and decide what a count means.
  */
 #ifndef SY_MAGAZINE_COUNTDOWN_H
 #define SY_MAGAZINE_COUNTDOWN_H

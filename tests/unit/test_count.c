@@ -99,6 +99,130 @@ static void other_threads_only_free_here(void *arg) {
 }
 RUN(other_threads_only_free)
 
+enum { MANY = 2000 };
+
+static void *objects_of_another[MANY];
+static _Atomic int stage;
+
+static void await_stage(int wanted) {
+    while (stage != wanted) usleep(100);
+}
+
+/* It has a loaded magazine, with room, from before the count. */
+static void *free_many(void *arg) {
+    for (int i = 0; i < 100; i++) sy_free(sy_malloc(100));
+    stage = 1;
+    await_stage(2);
+    for (int i = 0; i < MANY; i++) sy_free(objects_of_another[i]);
+    return arg;
+}
+
+/* Where the system has no barrier for threads, a running thread begins later. */
+static void a_thread_that_runs_notes_its_frees_here(void *arg) {
+    pthread_t thread;
+    (void)arg;
+    must(pthread_create(&thread, NULL, free_many, NULL) == 0);
+    await_stage(1);
+    must(sy_count_begin() == 0);
+    for (int i = 0; i < MANY; i++) objects_of_another[i] = sy_malloc(100);
+    stage = 2;
+    must(pthread_join(thread, NULL) == 0);
+    sy_counted counted = ended();
+    must(counted.allocations == MANY);
+    must(counted.frees == MANY || (sy_os_barrier_threads() != 0 && counted.frees > 0));
+}
+RUN(a_thread_that_runs_notes_its_frees)
+
+static void *begin_to_count(void *arg) {
+    must(sy_count_begin() == 0);
+    sy_free(sy_malloc(100));
+    return sy_malloc(100 + (size_t)arg);
+}
+
+static void a_count_ends_with_its_thread_here(void *arg) {
+    pthread_t thread;
+    void *left;
+    (void)arg;
+    for (size_t i = 0; i < 2 * SY_PROFILE_COUNTERS; i++) {
+        must(pthread_create(&thread, NULL, begin_to_count, (void *)i) == 0);
+        must(pthread_join(thread, &left) == 0 && left);
+        sy_free(left);
+    }
+    must(!sy_profile_watches() && sy_profile_records == 0 && sy_verify() == 0);
+}
+RUN(a_count_ends_with_its_thread)
+
+static void *count_until_told(void *arg) {
+    must(sy_count_begin() == 0);
+    void *object = sy_malloc(100);
+    stage = 1;
+    await_stage(2);
+    sy_free(object);
+    must(ended().frees == 1);
+    return arg;
+}
+
+static void use_after_fork(void *arg) {
+    (void)arg;
+    must(sy_profile_watches() == (sy_profile_counter != 0));
+    if (sy_profile_counter) must(ended().allocations == 1);
+    must(sy_count_begin() == 0);
+    sy_free(sy_malloc(100));
+    must(ended().frees == 1);
+    must(!sy_profile_watches() && sy_profile_records == 0 && sy_verify() == 0);
+}
+
+static void a_fork_beside_a_count_here(void *counts_too) {
+    pthread_t thread;
+    if (counts_too) must(sy_count_begin() == 0);
+    void *object = counts_too ? sy_malloc(10) : NULL;
+    must(pthread_create(&thread, NULL, count_until_told, NULL) == 0);
+    await_stage(1);
+    must(in_child(use_after_fork, NULL) == 0);
+    stage = 2;
+    must(pthread_join(thread, NULL) == 0);
+    sy_free(object);
+    if (counts_too) must(ended().frees == 1);
+}
+
+static void in_a_child_no_other_thread_counts(void **state) {
+    needs(SY_OS_FORKS);
+    assert_int_equal(in_child(a_fork_beside_a_count_here, NULL), 0);
+    assert_int_equal(in_child(a_fork_beside_a_count_here, state), 0);
+}
+
+/* Some objects of size classes have not the alignment, and another is allocated instead. */
+static void aligned_objects_are_counted_once_here(void *arg) {
+    void *objects[200];
+    (void)arg;
+    for (size_t align = 16; align <= 4096; align *= 2) {
+        must(sy_count_begin() == 0);
+        for (int i = 0; i < 200; i++) must((objects[i] = sy_aligned_alloc(align, 96)) != NULL);
+        for (int i = 0; i < 200; i++) sy_free(objects[i]);
+        sy_counted counted = ended();
+        must(counted.allocations == 200 && counted.frees == 200 && counted.bytes == 200 * 96);
+    }
+}
+RUN(aligned_objects_are_counted_once)
+
+static int begin_in_a_constructor(void *object, void *tried) {
+    (void)object;
+    must(sy_count_begin() == -1 && errno == EBUSY);
+    *(bool *)tried = true;
+    return 0;
+}
+
+static void no_count_begins_in_a_call_of_the_library_here(void *arg) {
+    bool tried = false;
+    (void)arg;
+    sy_cache_config config = {
+        .name = "orders", .size = 200, .construct = begin_in_a_constructor, .arg = &tried};
+    sy_cache *cache = sy_cache_create(&config);
+    sy_cache_free(cache, sy_cache_alloc(cache));
+    must(sy_cache_destroy(cache) == 0 && tried);
+}
+RUN(no_count_begins_in_a_call_of_the_library)
+
 /* A profile goes on beside a count, and neither sees the other. */
 static void a_profile_goes_on_here(void *arg) {
     (void)arg;
@@ -168,6 +292,11 @@ int main(void) {
         cmocka_unit_test(objects_of_any_size_are_counted),
         cmocka_unit_test(caches_and_heaps_are_counted),
         cmocka_unit_test(other_threads_only_free),
+        cmocka_unit_test(a_thread_that_runs_notes_its_frees),
+        cmocka_unit_test(a_count_ends_with_its_thread),
+        cmocka_unit_test(in_a_child_no_other_thread_counts),
+        cmocka_unit_test(aligned_objects_are_counted_once),
+        cmocka_unit_test(no_count_begins_in_a_call_of_the_library),
         cmocka_unit_test(a_profile_goes_on),
         cmocka_unit_test(misuse_is_an_error),
         cmocka_unit_test(objects_that_are_checked_are_not_counted),

@@ -187,8 +187,8 @@ static void few_slabs_become_dense(void **state) {
 
 static void checked_objects_become_dense(void **state) {
     (void)state;
-    becomes_dense((shape){.size = 112, .count = COUNT / 4, .kept_percent = 30, .step = 1,
-                          .flags = SY_CHECKED});
+    becomes_dense((shape){
+        .size = 112, .count = COUNT / 4, .kept_percent = 30, .step = 1, .flags = SY_CHECKED});
 }
 
 static void objects_of_dense_slabs_stay(void **state) {

@@ -18,6 +18,7 @@
 
 #include <slabyard/cache.h>
 #include <slabyard/checks.h>
+#include <slabyard/count.h>
 #include <slabyard/fault.h>
 #include <slabyard/heap.h>
 #include <slabyard/limit.h>
@@ -211,6 +212,24 @@ static void an_object_has_the_alignment_that_was_asked_for(void **state) {
         memset(objects[i].at, 3, 384);
         if (i % 3 == 0) drop(&objects[i]);
     }
+    drop(&first);
+    drop_all(MANY);
+}
+
+static void an_object_that_takes_the_place_of_another_is_counted_once(void **state) {
+    sy_counted counted;
+    (void)state;
+    object first = object_in_mixed_unit(384);
+    drop_all(MANY / 2); /* holes */
+    must(sy_count_begin() == 0);
+    for (size_t i = 0; i < 1000; i++) {
+        objects[i] = (object){sy_aligned_alloc(128, 384), 384, 3};
+        must(objects[i].at && (uintptr_t)objects[i].at % 128 == 0);
+        memset(objects[i].at, 3, 384);
+    }
+    drop_all(1000);
+    must(sy_count_end(&counted) == 0);
+    must(counted.allocations == 1000 && counted.frees == 1000 && counted.bytes == 1000 * 384);
     drop(&first);
     drop_all(MANY);
 }
@@ -619,6 +638,7 @@ int main(void) {
         TEST(slabs_that_are_more_than_half_full_stay_slabs),
         TEST(caches_of_the_program_never_mix),
         TEST(an_object_has_the_alignment_that_was_asked_for),
+        TEST(an_object_that_takes_the_place_of_another_is_counted_once),
         TEST(sizes_are_known_and_realloc_keeps_an_object_of_its_class),
         TEST(an_object_is_freed_with_its_size),
         TEST(a_free_with_a_wrong_size_is_a_fault),

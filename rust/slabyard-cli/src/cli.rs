@@ -51,7 +51,7 @@ Examples:
   slabyard replay build.syrec -a mimalloc -a jemalloc          on these allocators, without a page
   slabyard info build.syrec                                    what is in the recording
   slabyard profile -- ./prog                                   whose memory its peak is, by stack
-  slabyard advise prog.syrec                                   what a pool or a cache would save
+  slabyard advise prog.syrec                                   what a pool, a cache or epochs would save
   slabyard faults -- ./server --once                           each allocation fails in turn
   slabyard run -- ./server                                     with Slabyard as its malloc
   slabyard compare --replay -- ./once                          record one run, and replay it
@@ -75,7 +75,7 @@ enum Ask {
     Info(InfoArgs),
     /// Show whose memory it is, by stack: at the peak, at exit, allocated, freed at once
     Profile(profile::command::ProfileArgs),
-    /// Show which places in a program would gain from a pool or a cache, and how much
+    /// Show which places in a program would gain from a pool, a cache or epochs, and how much
     Advise(advise::AdviseArgs),
     /// Run a program again and again; each run lets another allocation fail. Show the failures that
     /// the program does not survive

@@ -9,7 +9,7 @@
 //! other commands: [`faults`] lets a program's allocations fail, [`real`] runs the program itself on
 //! each allocator, and [`preload`] loads a malloc into an unchanged program, which [`program`] runs.
 //! [`service`] ends programs that do not end by themselves, and loads servers before.
-//! [`inspect`] looks into running processes. [`caveat`] is a reason why figures of either may mislead.
+//! [`perf_map`] names functions that programs make at run time. [`inspect`] looks into running processes. [`caveat`] is a reason why figures of either may mislead.
 
 mod advise;
 mod allocators;
@@ -21,6 +21,7 @@ mod fuzz;
 mod inspect;
 mod lifetimes;
 mod machine;
+mod perf_map;
 mod plan;
 mod preload;
 mod profile;

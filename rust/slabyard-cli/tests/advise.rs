@@ -41,6 +41,32 @@ fn a_program_that_makes_lists_gets_a_pool_and_the_lines_to_write() {
 }
 
 #[test]
+fn a_program_whose_connections_end_one_by_one_gets_epochs() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = advice(&folder, &["connections", "20", "10000"]);
+    let place = text.find(". serve at sites.c:").expect(&text);
+    let place = &text[place..];
+    assert!(
+        place.contains("100.0% of its objects are freed in 20 groups"),
+        "{text}"
+    );
+    let saved = place.split("An epoch for each group would save ").nth(1);
+    let saved = saved
+        .expect(&text)
+        .split_once(" MiB on average")
+        .expect(&text)
+        .0;
+    // 14 MB are needed for all, and half of that on average.
+    let saved: f64 = saved.parse().expect(&text);
+    assert!((4.0..8.0).contains(&saved), "{text}");
+    assert!(
+        place.contains(".flags = SY_EPOCHS});")
+            && place.contains("epoch.scope(|| cache.insert(value))"),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_program_that_would_gain_nothing_is_told_so() {
     let folder = tempfile::tempdir().unwrap();
     let text = advice(&folder, &["plain"]);

@@ -89,6 +89,29 @@ fn the_table_has_lines_shares_and_sizes() {
 }
 
 #[test]
+fn the_table_by_time_ends_with_what_is_leaked() {
+    let folder = tempfile::tempdir().unwrap();
+    record(&folder, &USUAL, &["connections", "20", "1000"]);
+    let words = ["profile", "sites.syrec", "--by", "time", "-n", "20"];
+    let text = stdout(&done(folder.path(), words));
+    assert!(text.starts_with("sites: 1.4 MiB at the peak\n"), "{text}");
+    let rows: Vec<&str> = text.lines().skip(3).collect();
+    let live = |row: &str| -> u64 {
+        let of = row.split_whitespace().nth(3).unwrap();
+        of.replace(',', "").parse().unwrap()
+    };
+    assert_eq!(rows.len(), 20, "{text}");
+    // They are freed in equal steps.
+    assert!((17_000..=20_000).contains(&live(rows[1])), "{text}");
+    assert!((8_000..=12_000).contains(&live(rows[9])), "{text}");
+    assert_eq!(live(rows[19]), 0, "{text}");
+    assert!(
+        rows[9].contains("############") && !rows[19].contains('#'),
+        "{text}"
+    );
+}
+
+#[test]
 fn frame_pointers_are_followed_where_there_are_no_tables() {
     let folder = tempfile::tempdir().unwrap();
     let without = [
@@ -271,7 +294,14 @@ fn the_commands_of_the_guide_do_what_it_says() {
         stdout(&output)
     };
     run("cc -O2 -g -o service service.c");
-    let commands = fences(&page, "sh");
+    // It leaves no map behind.
+    let script = "import os\nmap = f'/tmp/perf-{os.getpid()}.map'\n\
+                  if os.path.exists(map): os.remove(map)\n";
+    std::fs::write(folder.path().join("script.py"), script).unwrap();
+    let mut commands = fences(&page, "sh");
+    if Command::new("python3").arg("-V").output().is_err() {
+        commands.retain(|command| !command.contains("python3"));
+    }
     assert!(commands.len() >= 10, "{commands:?}");
     let said: Vec<String> = commands.iter().map(|command| run(command)).collect();
     let shown =
@@ -282,6 +312,33 @@ fn the_commands_of_the_guide_do_what_it_says() {
             folder.path().join(file).metadata().unwrap().len() > 100,
             "{file}"
         );
+    }
+}
+
+#[test]
+fn all_formats_have_the_same_sums() {
+    let folder = tempfile::tempdir().unwrap();
+    record(&folder, &USUAL, &["plain"]);
+    for (which, sum) in [("peak", 105_000), ("allocated", 117_000)] {
+        let sum_of_folded: i64 = folded(&folder, &["--of", which]).values().sum();
+        assert_eq!(sum_of_folded, sum, "{which}");
+        for file in ["all.json", "all.json.gz"] {
+            let words = ["profile", "sites.syrec", "--of", which, "-f", "-o", file];
+            done(folder.path(), words);
+        }
+        let speedscope = json(folder.path(), "all.json");
+        let packed = std::fs::File::open(folder.path().join("all.json.gz")).unwrap();
+        let firefox: serde_json::Value =
+            serde_json::from_reader(flate2::read::GzDecoder::new(packed)).unwrap();
+        let samples = [
+            &speedscope["profiles"][0]["weights"],
+            &firefox["threads"][0]["samples"]["weight"],
+        ];
+        for weights in samples {
+            let weights = weights.as_array().unwrap().iter();
+            let of_all: i64 = weights.map(|weight| weight.as_i64().unwrap()).sum();
+            assert_eq!(of_all, sum, "{which}");
+        }
     }
 }
 
@@ -544,4 +601,157 @@ fn a_process_without_samples_is_told_so() {
     other.kill().unwrap();
     other.wait().unwrap();
     assert!(said.contains("no Slabyard"), "{said}");
+}
+
+/// A map for perf, which is removed.
+struct Map(String);
+
+impl Map {
+    fn of(process: &str) -> Self {
+        Map(format!("/tmp/perf-{}.map", process.trim()))
+    }
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// CPython's trampolines have neither tables nor frame pointers, as CPython itself. The names stay in
+/// the recording when the map is gone.
+#[test]
+fn functions_made_at_run_time_are_unwound_and_named() {
+    if !cfg!(target_arch = "x86_64") {
+        eprintln!("skipped: the program makes code for x86-64");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (how, flag) in [
+        ("plain", "-fomit-frame-pointer"),
+        ("pointers", "-fno-omit-frame-pointer"),
+    ] {
+        let binary = program(&folder, "made", &["-O2", "-g", flag]);
+        let binary = binary.to_str().unwrap();
+        let words = [
+            "record",
+            "--stacks",
+            "-f",
+            "-o",
+            "sites.syrec",
+            "--",
+            binary,
+            how,
+        ];
+        drop(Map::of(&stdout(&done(folder.path(), words))));
+        let stacks = folded(&folder, &["--of", "leaked", "--objects"]);
+        let end = ";main;py::outer;call_inner;inner of made.js;keep";
+        assert_eq!(ending(&stacks, end, "_start"), 1000, "{how}: {stacks:?}");
+        let text = stdout(&done(folder.path(), ["profile", "sites.syrec"]));
+        assert!(text.contains("%)\n    py::outer at made.py\n\n"), "{text}");
+    }
+}
+
+#[test]
+fn a_map_of_another_user_or_a_link_names_nothing() {
+    if !cfg!(target_arch = "x86_64") {
+        eprintln!("skipped: the program makes code for x86-64");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let binary = program(&folder, "made", &["-O2", "-g"]);
+    let script = folder.path().join("with_link");
+    // The program appends to the map, which is a link by then.
+    let text = format!(
+        "#!/bin/sh\nln -s {}/elsewhere /tmp/perf-$$.map\nexec {} pointers\n",
+        folder.path().display(),
+        binary.display()
+    );
+    std::fs::write(&script, text).unwrap();
+    let words = [
+        "record",
+        "--stacks",
+        "-o",
+        "sites.syrec",
+        "--",
+        "sh",
+        "with_link",
+    ];
+    let output = done(folder.path(), words);
+    drop(Map::of(&stdout(&output)));
+    assert!(folder.path().join("elsewhere").exists());
+    let said = stderr(&output);
+    assert!(said.contains(".map are not used: it is a link."), "{said}");
+    let stacks = folded(&folder, &["--of", "leaked", "--objects"]);
+    let named = stacks.keys().filter(|stack| stack.contains("py::outer"));
+    assert_eq!(named.count(), 0, "{stacks:?}");
+}
+
+#[test]
+fn the_functions_that_a_running_process_made_have_names() {
+    if !cfg!(target_arch = "x86_64") {
+        eprintln!("skipped: the program makes code for x86-64");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let binary = program(&folder, "made", &["-O2", "-g", "-fno-omit-frame-pointer"]);
+    // With tables, a stack would end at the function made at run time.
+    let running = Running::start(&binary, "profile=1K,unwind=frames");
+    let _map = Map::of(&running.number);
+    let words = ["profile", &running.number, "--format", "folded"];
+    let text = stdout(&done(folder.path(), words));
+    let end = ";main;py::outer;call_inner;inner of made.js;keep ";
+    assert!(text.contains(end), "{text}");
+    let leaks = stdout(&done(folder.path(), ["leaks", &running.number]));
+    assert!(leaks.contains("    inner of made.js\n"), "{leaks}");
+}
+
+/// A Python with functions for perf: from 3.12 on.
+fn python() -> Option<&'static str> {
+    const TEST: &str = "import sys, sysconfig; \
+        sys.exit(not sysconfig.get_config_var('PY_HAVE_PERF_TRAMPOLINE'))";
+    let names = ["python3", "python3.14", "python3.13", "python3.12"];
+    names.into_iter().find(|name| {
+        let output = Command::new(name).args(["-c", TEST]).output();
+        output.is_ok_and(|output| output.status.success())
+    })
+}
+
+#[test]
+fn functions_of_python_are_shown() {
+    let Some(python) = python() else {
+        eprintln!("skipped: there is no python3 of version 3.12 or later");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let script = "\
+import os
+kept = []
+def make_rows():
+    for i in range(500):
+        kept.append(bytearray(100_000))
+def load():
+    make_rows()
+load()
+print(os.getpid(), flush=True)
+os._exit(0)
+";
+    std::fs::write(folder.path().join("load.py"), script).unwrap();
+    let words = [
+        "record",
+        "--stacks",
+        "-o",
+        "sites.syrec",
+        "--",
+        python,
+        "-X",
+        "perf",
+        "load.py",
+    ];
+    let said = stdout(&done(folder.path(), words));
+    drop(Map::of(&said));
+    let text = stdout(&done(folder.path(), ["profile", "sites.syrec"]));
+    let wanted =
+        "\n    py::make_rows at load.py\n    py::load at load.py\n    py::<module> at load.py\n\n";
+    assert!(text.contains(wanted), "{text}");
 }

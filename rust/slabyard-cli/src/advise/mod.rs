@@ -1,14 +1,15 @@
-//! `slabyard advise`: which places in a program would gain from a pool or a cache.
+//! `slabyard advise`: which places in a program would gain from a pool, a cache or epochs.
 //!
 //! A place is a line of a function that allocates objects of one size. [`lives`] collects when the
 //! objects of the busiest places began and ended, and in which threads; [`trial`] repeats just this
-//! with glibc's malloc, a cache and a pool, and measures the time; this file compares and tells.
-//!
-//! It advises no epochs. Their gain depends on which objects of several places belong to one request
-//! or frame, and a recording does not say that.
+//! with glibc's malloc, a cache and a pool, and measures the time; [`groups`] finds objects that could
+//! be in one epoch, and [`epochs`] counts the memory with them; this file compares, [`text`] tells.
 //!
 //! Above: `cli`. Below: `profile`, which counts and names, and `plan::order`.
 
+mod code;
+mod epochs;
+mod groups;
 mod lives;
 mod text;
 mod trial;
@@ -23,6 +24,7 @@ use crate::recording::{Process, Recording};
 use crate::ui;
 use anyhow::Result;
 use clap::Args;
+use epochs::Epochs;
 use lives::Life;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -37,8 +39,16 @@ const ALLOCATIONS_LEAST: u64 = 1000;
 /// A change of the program is worth this share of its time, or of its peak.
 const WORTH_TIME: f64 = 0.005;
 const WORTH_MEMORY: f64 = 0.01;
+/// What epochs save is counted in slabs. Less is chance.
+const WORTH_SLABS: f64 = 4.0 * 65536.0;
+
+const ADVISE_NOTES: &str = "\
+Epochs are tried for the phases of a thread, and for 64 or more objects that a thread frees without an
+allocation between. A recording does not say which objects belong to one request: whether the program
+knows an object's group when it allocates the object, you must know.";
 
 #[derive(Args)]
+#[command(after_help = ADVISE_NOTES)]
 pub struct AdviseArgs {
     /// The recording (slabyard record --stacks)
     file: PathBuf,
@@ -67,6 +77,7 @@ struct Tried {
     place: Place,
     life: Life,
     measured: Measured,
+    epochs: Option<Epochs>,
 }
 
 /// What a place would gain.
@@ -102,6 +113,14 @@ impl Gain {
     }
 }
 
+impl Epochs {
+    /// Whether they save more on average than they cost when most objects are live.
+    fn is_worth(&self, whole: Whole) -> bool {
+        let least = WORTH_SLABS.max(WORTH_MEMORY * whole.peak_bytes as f64);
+        self.saved() >= least.max(self.with.most - self.without.most)
+    }
+}
+
 pub fn show(args: &AdviseArgs) -> Result<u8> {
     let recording = open(&args.file, args.salvage)?;
     let process = process_of(&recording, args.process)?;
@@ -113,14 +132,20 @@ pub fn show(args: &AdviseArgs) -> Result<u8> {
         allocations: weights.all.allocations,
     };
     let (places, of_stack) = places(process, &weights, args.most);
-    let lives = lives::collect(&recording, process, &of_stack, places.len());
+    let lives = lives::collect(&recording, process, &of_stack, places.len(), weights.last);
     let mut tried = Vec::new();
     for (place, life) in places.into_iter().zip(lives) {
-        let measured = trial::measure(&life, place.size as usize)?;
+        let size = place.size as usize;
+        // A container of a library does not say which epoch its next object belongs to.
+        let epochs = match place.through {
+            None => epochs::best(&life, size)?,
+            Some(_) => None,
+        };
         tried.push(Tried {
+            measured: trial::measure(&life, size)?,
             place,
             life,
-            measured,
+            epochs,
         });
     }
     ui::print(&text::render(process, whole, &tried))?;

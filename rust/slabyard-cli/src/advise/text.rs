@@ -1,6 +1,8 @@
 //! The text of `slabyard advise`.
 
-use super::{gains, Gain, Kind, Tried, Whole};
+use super::epochs::Epochs;
+use super::groups::Way;
+use super::{code, gains, Gain, Kind, Tried, Whole};
 use crate::preload::serving::LIBC;
 use crate::recording::Process;
 use crate::run::seconds;
@@ -20,24 +22,22 @@ pub fn render(process: &Process, whole: Whole, tried: &[Tried]) -> String {
         time(whole.ns)
     );
     let tries = tried.iter();
-    let mut worth: Vec<(&Tried, Gain)> = tries
-        .filter_map(|one| Some((one, worthy(one, whole)?)))
-        .collect();
-    worth.sort_by(|(_, a), (_, b)| b.time.total_cmp(&a.time));
-    for (number, (one, gain)) in worth.iter().enumerate() {
-        write_place(&mut text, number + 1, one, gain, whole);
+    let mut worth: Vec<Worth> = tries.filter_map(|one| Worth::of(one, whole)).collect();
+    worth.sort_by(|a, b| b.time().total_cmp(&a.time()));
+    for (number, one) in worth.iter().enumerate() {
+        write_place(&mut text, number + 1, one, whole);
     }
     if worth.is_empty() {
         let _ = writeln!(
             text,
-            "\nNo place would gain 0.5% of this time or 1% of the peak from a pool or a cache \
+            "\nNo place would gain 0.5% of this time or 1% of the peak from a pool, a cache or epochs \
              ({} tried).",
             tried.len()
         );
     } else {
         text.push_str(
             "\nThe times are from repeating the allocations and frees of the place alone, in their order, \
-             by one\nthread; the rest of the program is left out. Memory is counted.\n",
+             by one\nthread; the rest of the program is left out. Memory is counted, for epochs after a trim.\n",
         );
     }
     text
@@ -47,9 +47,28 @@ fn time(ns: f64) -> String {
     seconds(Duration::from_secs_f64(ns.max(0.0) / 1e9))
 }
 
-/// The best gain, if it is worth a change.
-fn worthy(tried: &Tried, whole: Whole) -> Option<Gain> {
-    gains(tried).into_iter().find(|gain| gain.is_worth(whole))
+/// What is worth a change at a place.
+struct Worth<'a> {
+    tried: &'a Tried,
+    gain: Option<Gain>,
+    epochs: Option<&'a Epochs>,
+}
+
+impl<'a> Worth<'a> {
+    /// `None`: nothing.
+    fn of(tried: &'a Tried, whole: Whole) -> Option<Self> {
+        let gain = gains(tried).into_iter().find(|gain| gain.is_worth(whole));
+        let epochs = tried.epochs.as_ref().filter(|one| one.is_worth(whole));
+        (gain.is_some() || epochs.is_some()).then_some(Worth {
+            tried,
+            gain,
+            epochs,
+        })
+    }
+
+    fn time(&self) -> f64 {
+        self.gain.map_or(0.0, |gain| gain.time)
+    }
 }
 
 fn short(name: &str) -> String {
@@ -59,7 +78,8 @@ fn short(name: &str) -> String {
     }
 }
 
-fn write_place(text: &mut String, number: usize, one: &Tried, gain: &Gain, whole: Whole) {
+fn write_place(text: &mut String, number: usize, worth: &Worth, whole: Whole) {
+    let one = worth.tried;
     let place = &one.place;
     let _ = writeln!(text, "\n{number}. {}", short(&place.site.with_line()));
     if let Some(through) = &place.through {
@@ -86,8 +106,16 @@ fn write_place(text: &mut String, number: usize, one: &Tried, gain: &Gain, whole
         "   an allocation or a free takes {:.1} ns with {LIBC}'s malloc, with a cache {:.1} ns{pool}",
         measured.malloc_ns, measured.cache_ns
     );
-    let _ = writeln!(text, "   {}", sentence(gain, one, whole));
-    write_code(text, gain.kind, place.size, place.through.is_some());
+    if let Some(gain) = &worth.gain {
+        let _ = writeln!(text, "   {}", sentence(gain, one, whole));
+        match place.through {
+            Some(_) => text.push_str(FOR_CONTAINERS),
+            None => write_lines(text, &code::lines(gain.kind, place.size)),
+        }
+    }
+    if let Some(epochs) = worth.epochs {
+        write_epochs(text, one, epochs, whole);
+    }
 }
 
 fn sentence(gain: &Gain, one: &Tried, whole: Whole) -> String {
@@ -118,58 +146,77 @@ fn sentence(gain: &Gain, one: &Tried, whole: Whole) -> String {
     )
 }
 
-/// The lines to write. With `in_container`, a container of the library allocates the objects.
-fn write_code(text: &mut String, kind: Kind, size: u64, in_container: bool) {
-    if in_container {
-        text.push_str(
-            "     C++   slabyard::allocator<T> as the allocator of the container: it has a cache for each \
-             size\n",
-        );
-        return;
+/// The lines to write for a container of the library.
+const FOR_CONTAINERS: &str =
+    "     C++   slabyard::allocator<T> as the allocator of the container: it has \
+    a cache for each size\n";
+
+fn write_lines(text: &mut String, of_languages: &[code::Lines]) {
+    for (language, lines) in of_languages {
+        for (number, line) in lines.lines().enumerate() {
+            let language = if number == 0 { language } else { "" };
+            let _ = writeln!(text, "     {language:<5} {line}");
+        }
     }
-    let pool = format!("sy_pool *pool = sy_pool_create(&(sy_pool_config){{.size = {size}}});");
-    let cache = format!(
-        "sy_cache *cache = sy_cache_create(&(sy_cache_config){{.name = \"name\", .size = {size}}});"
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1}%", 100.0 * share)
+}
+
+fn of(amount: f64) -> String {
+    bytes(amount.max(0.0) as u64)
+}
+
+/// What epochs save, and how.
+fn write_epochs(text: &mut String, one: &Tried, epochs: &Epochs, whole: Whole) {
+    let (without, with) = (epochs.without, epochs.with);
+    let _ = writeln!(
+        text,
+        "   {}\n   slabs hold {} on average over the run, with epochs {}; with most objects live {} and {}",
+        found(epochs),
+        of(without.mean),
+        of(with.mean),
+        of(without.most),
+        of(with.most)
     );
-    let lines: [(&str, &str); 3] = match kind {
-        Kind::Pool => [
-            (&pool, "sy_pool_alloc(pool); sy_pool_free(pool, object);"),
-            (
-                "slabyard::pool<T> pool;",
-                "auto object = pool.make_unique(...);",
-            ),
-            (
-                "let pool = Pool::unbounded();",
-                "let object = pool.insert(value);",
-            ),
-        ],
-        Kind::Reset => [
-            (&pool, "sy_pool_alloc(pool); ... sy_pool_reset(pool);"),
-            (
-                "slabyard::pool<T> pool;",
-                "pool.make(...); // a new pool each time",
-            ),
-            (
-                "let arena = Arena::new();",
-                "arena.alloc(value); // a new arena each time",
-            ),
-        ],
-        Kind::Cache => [
-            (
-                &cache,
-                "sy_cache_alloc(cache); sy_cache_free(cache, object);",
-            ),
-            (
-                "slabyard::cache<T> cache(\"name\");",
-                "auto object = cache.make_unique(...);",
-            ),
-            (
-                "let cache = Cache::new(\"name\");",
-                "let object = cache.insert(value);",
-            ),
-        ],
+    let (each, condition) = match epochs.way {
+        Way::Phase => ("phase", ""),
+        Way::PhaseAlone => (
+            "phase",
+            ",\n   if what outlives its phase is allocated outside of it, or from another cache",
+        ),
+        Way::Together => (
+            "group",
+            ",\n   if the program knows at the allocation what is freed together, as by a connection",
+        ),
     };
-    for (language, (first, then)) in ["C", "C++", "Rust"].into_iter().zip(lines) {
-        let _ = writeln!(text, "     {language:<5} {first} {then}");
+    let changes = (one.place.figures.allocations + one.life.freed) as f64;
+    let time = match epochs.ns.map(|ns| (one.measured.malloc_ns - ns) * changes) {
+        None => String::new(),
+        Some(saved) if saved < 0.0 => format!(", and cost {}", time(-saved)),
+        Some(saved) => format!(", and {}", time(saved)),
+    };
+    let _ = writeln!(
+        text,
+        "   An epoch for each {each} would save {} on average ({} of the peak){time}{condition}:",
+        of(epochs.saved()),
+        percent(epochs.saved() / whole.peak_bytes.max(1) as f64)
+    );
+    write_lines(text, &code::lines_of_epochs(one.place.size));
+}
+
+/// Which objects would be in one epoch.
+fn found(epochs: &Epochs) -> String {
+    let (count, apart) = (grouped(epochs.count as u64), epochs.apart);
+    match epochs.way {
+        Way::Phase | Way::PhaseAlone => format!(
+            "its objects come in {count} phases, which {} of them outlive",
+            percent(apart)
+        ),
+        Way::Together => format!(
+            "{} of its objects are freed in {count} groups, without an allocation between",
+            percent(1.0 - apart)
+        ),
     }
 }

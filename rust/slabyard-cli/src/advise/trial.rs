@@ -7,7 +7,7 @@
 use super::lives::Life;
 use crate::replay::caches::create;
 use anyhow::{bail, Result};
-use core::ffi::c_void;
+use core::ffi::{c_uint, c_void};
 use slabyard_sys as sys;
 use std::time::Instant;
 
@@ -26,7 +26,7 @@ pub struct Measured {
 }
 
 /// An allocator of objects of one size.
-trait Maker {
+pub trait Maker {
     fn make(&mut self) -> *mut c_void;
     /// # Safety
     /// The object is live, and from this maker.
@@ -46,11 +46,22 @@ impl Maker for Malloc {
     }
 }
 
-struct Cache(*mut sys::sy_cache);
+pub struct Cache(*mut sys::sy_cache);
 
 impl Cache {
-    fn new(size: usize) -> Result<Self> {
-        Ok(Cache(create(size)?))
+    pub fn new(size: usize, flags: c_uint) -> Result<Self> {
+        Ok(Cache(create(size, flags)?))
+    }
+
+    /// The bytes that its slabs hold when all free memory has been given back.
+    pub fn settled_bytes(&self) -> u64 {
+        // SAFETY: the cache exists.
+        unsafe {
+            sys::sy_thread_flush();
+            sys::sy_cache_trim(self.0);
+        }
+        let stats = self.stats();
+        stats.mapped.saturating_sub(stats.discarded) as u64
     }
 
     fn stats(&self) -> sys::sy_cache_stats {
@@ -123,11 +134,16 @@ impl Maker for Pool {
     }
 }
 
-/// Makes and ends the objects as they were. Returns the nanoseconds of one change, and ends what is
-/// left untimed.
-fn repeat<M: Maker>(life: &Life, maker: &mut M, objects: &mut [*mut c_void]) -> Result<f64> {
-    let begin = Instant::now();
-    for change in &life.changes {
+/// Makes and ends the objects as they were. `after` is called after each change, with the number of
+/// changes until then. Objects that are left stay in `objects`.
+#[inline(always)]
+pub fn repeat_until<M: Maker>(
+    life: &Life,
+    maker: &mut M,
+    objects: &mut [*mut c_void],
+    mut after: impl FnMut(usize, &M),
+) -> Result<()> {
+    for (index, change) in life.changes.iter().enumerate() {
         let object = &mut objects[change.slot as usize];
         if change.begins {
             *object = maker.make();
@@ -140,7 +156,15 @@ fn repeat<M: Maker>(life: &Life, maker: &mut M, objects: &mut [*mut c_void]) -> 
             // SAFETY: `change` ends what another one began.
             unsafe { maker.end(std::mem::replace(object, std::ptr::null_mut())) };
         }
+        after(index + 1, maker);
     }
+    Ok(())
+}
+
+/// Returns the nanoseconds of one change, and ends what is left untimed.
+fn repeat<M: Maker>(life: &Life, maker: &mut M, objects: &mut [*mut c_void]) -> Result<f64> {
+    let begin = Instant::now();
+    repeat_until(life, maker, objects, |_, _| ())?;
     let ns = begin.elapsed().as_nanos() as f64;
     for object in objects.iter_mut().filter(|object| !object.is_null()) {
         // SAFETY: it is live.
@@ -149,7 +173,7 @@ fn repeat<M: Maker>(life: &Life, maker: &mut M, objects: &mut [*mut c_void]) -> 
     Ok(ns / life.changes.len().max(1) as f64)
 }
 
-fn fastest<M: Maker>(life: &Life, maker: &mut M) -> Result<f64> {
+pub fn fastest<M: Maker>(life: &Life, maker: &mut M) -> Result<f64> {
     let mut objects = vec![std::ptr::null_mut(); life.slots()];
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
@@ -160,7 +184,7 @@ fn fastest<M: Maker>(life: &Life, maker: &mut M) -> Result<f64> {
 
 pub fn measure(life: &Life, size: usize) -> Result<Measured> {
     let size = size.max(1);
-    let mut cache = Cache::new(size)?;
+    let mut cache = Cache::new(size, 0)?;
     let mut measured = Measured {
         malloc_ns: fastest(life, &mut Malloc(size))?,
         cache_ns: fastest(life, &mut cache)?,

@@ -8,8 +8,8 @@ use crate::plan::merge::make_plan;
 use crate::plan::{MappedPlan, Op, OpKind, ProcessPlan, ThreadPlan};
 use crate::recording::writer::{header, write_block, write_finish, Head};
 use crate::recording::{
-    stacks, Recording, Records, Strictness, KIND_FINISH, KIND_MEMORY, KIND_MODULE, KIND_OPERATIONS,
-    KIND_PROCESS, KIND_STACKED, KIND_STACKS, KIND_UNTOUCHED,
+    stacks, Made, Recording, Records, Strictness, KIND_FINISH, KIND_MADE, KIND_MEMORY, KIND_MODULE,
+    KIND_OPERATIONS, KIND_PROCESS, KIND_STACKED, KIND_STACKS, KIND_UNTOUCHED,
 };
 use crate::report::info;
 
@@ -42,7 +42,12 @@ fn file_of(mut input: &[u8]) -> Vec<u8> {
         let (payload, rest) = rest.split_at(length.min(rest.len()));
         input = rest;
         let (kind, stamp) = (
-            kind % (KIND_MODULE + 1),
+            // So the inputs from before there were names keep their kinds.
+            if *kind == 0xff {
+                KIND_MADE
+            } else {
+                kind % (KIND_MODULE + 1)
+            },
             u64::from(u16::from_le_bytes([*low, *high])),
         );
         if kind == KIND_FINISH {
@@ -96,6 +101,14 @@ fn measure(kind: u8, payload: &[u8], stamp: u64) -> (u32, usize) {
         loop {
             match stacks::nodes(&payload[..end], stamp) {
                 Ok(nodes) => return (nodes.len() as u32, end),
+                Err(malformed) => end = malformed.at,
+            }
+        }
+    }
+    if kind == KIND_MADE {
+        loop {
+            match Made::decode(&payload[..end]) {
+                Ok(made) => return (made.len() as u32, end),
                 Err(malformed) => end = malformed.at,
             }
         }

@@ -37,6 +37,7 @@ mod verify;
 pub mod walk;
 mod watch;
 
+use crate::perf_map;
 use account::{Account, ThreadRow};
 use anyhow::{Context, Result};
 use heap::Heap;
@@ -206,7 +207,13 @@ impl Look {
 
     /// The samples that a process has taken of its allocations, and its program's name.
     pub fn samples(&self) -> Result<(samples::Samples, String)> {
-        Ok((samples::read(&self.image)?, self.program()))
+        let mut samples = samples::read(&self.image)?;
+        // The map of a core's process is on another machine, or of another process by now.
+        if self.is_running() {
+            let addresses = samples.sites.iter().flat_map(|site| &site.stack);
+            samples.made = perf_map::of_running(self.pid, addresses.copied(), &samples.modules);
+        }
+        Ok((samples, self.program()))
     }
 
     /// The size class of malloc that has objects of this size; `None`: they are large.

@@ -3,7 +3,7 @@
 
 use super::image::Image;
 use super::shape::{self, Found, Names, Record};
-use crate::recording::Module;
+use crate::recording::{Made, Module};
 use anyhow::{bail, Result};
 
 /// What was sampled at a stack.
@@ -36,6 +36,8 @@ pub struct Samples {
     pub sites: Vec<Site>,
     pub live: Vec<Live>,
     pub modules: Vec<Module>,
+    /// The names of functions that the process made at run time.
+    pub made: Made,
     /// The files that the library is in.
     pub libraries: Vec<String>,
 }

@@ -13,12 +13,14 @@ use std::path::{Path, PathBuf};
 const PROFILE_NOTES: &str = "\
 Examples:
   slabyard profile -- ./prog                        run it; the places with most memory at the peak
+  PYTHONPERFSUPPORT=1 slabyard profile -- python3 x.py   with the functions of Python 3.12 and later
   slabyard record --stacks -- ./prog                record once, then look at it in many ways:
   slabyard profile prog.syrec --of leaked           what was not freed at exit
   slabyard profile prog.syrec --of temporary --objects
-  slabyard profile prog.syrec --by thread
+  slabyard profile prog.syrec --by thread           also: size; time, which shows what grew when
   slabyard profile prog.syrec -o peak.svg           a flame graph of the peak
   slabyard profile prog.syrec -o heap.pb.gz         for go tool pprof and Pyroscope
+  slabyard profile prog.syrec -o heap.json.gz       for https://profiler.firefox.com
   slabyard profile new.syrec --diff old.syrec       what grew since
   SLABYARD=profile slabyard run -- ./server         take samples; then, while it runs:
   slabyard profile server -o now.svg                what it has in use now";
@@ -47,7 +49,7 @@ pub struct ProfileArgs {
     #[arg(long, value_name = "RECORDING")]
     diff: Option<PathBuf>,
     /// Write a file instead of showing a table; its name tells the format: .svg, .pb.gz, .json
-    /// (speedscope), .folded or .txt
+    /// (speedscope), .json.gz (Firefox profiler), .folded or .txt
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// The format [default: as the name of the file says, or text]
@@ -75,8 +77,8 @@ fn format_of(args: &ProfileArgs) -> Result<Format> {
     let by_name = args.output.as_deref().map(|path| {
         Format::of(path).with_context(|| {
             format!(
-                "the name {} asks for no format: it ends in .svg, .pb.gz, .json, .folded or .txt, or \
-                 --format says which",
+                "the name {} asks for no format: it ends in .svg, .pb.gz, .json, .json.gz, .folded or .txt, \
+                 or --format says which",
                 path.display()
             )
         })
@@ -86,11 +88,11 @@ fn format_of(args: &ProfileArgs) -> Result<Format> {
         (None, Some(by_name)) => by_name?,
         (None, None) => Format::Text,
     };
-    if format == Format::Pprof && args.output.is_none() && std::io::stdout().is_terminal() {
-        bail!("a terminal cannot show pprof's format; -o FILE.pb.gz writes a file");
+    if format.is_compressed() && args.output.is_none() && std::io::stdout().is_terminal() {
+        bail!("a terminal cannot show what is compressed; -o FILE writes a file");
     }
     if args.by != By::Stack && (format != Format::Text || args.diff.is_some()) {
-        bail!("--by thread and --by size are tables of one recording");
+        bail!("--by thread, --by size and --by time are tables of one recording");
     }
     Ok(format)
 }
@@ -153,7 +155,7 @@ fn process_in(args: &ProfileArgs) -> Option<String> {
 
 fn show_process(args: &ProfileArgs, process: &str, format: Format) -> Result<u8> {
     if args.by != By::Stack || args.diff.is_some() {
-        bail!("--by thread, --by size and --diff are for recordings");
+        bail!("--by thread, --by size, --by time and --diff are for recordings");
     }
     let which = args.which.unwrap_or(Which::Live);
     let measure = which.measure_of_samples(args.objects).context(

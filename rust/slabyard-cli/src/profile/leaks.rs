@@ -3,8 +3,7 @@
 
 use super::data::Frame;
 use super::formats::text::is_plumbing;
-use super::live::{is_library, tree};
-use super::names::Names;
+use super::live::{names_of, tree};
 use crate::inspect::samples::{Live, Samples};
 use crate::inspect::Look;
 use crate::report::table::lay_out;
@@ -189,8 +188,7 @@ fn add_stacks(
     shown: usize,
 ) {
     let (nodes, numbers) = tree(&samples.sites);
-    let own = samples.libraries.iter().filter(|path| is_library(path));
-    let mut names = Names::new(&nodes, &samples.modules, own.cloned().collect());
+    let mut names = names_of(samples, &nodes);
     let mut sites: Vec<_> = by_site.into_iter().collect();
     sites.sort_by(|a, b| b.1.bytes.total_cmp(&a.1.bytes));
     for (site, ages) in sites.iter().take(shown) {

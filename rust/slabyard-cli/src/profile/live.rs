@@ -41,8 +41,7 @@ pub fn of_look(look: &Look) -> Result<Profile> {
 
 fn profile_of(samples: &Samples, title: String) -> Profile {
     let (nodes, numbers) = tree(&samples.sites);
-    let own = samples.libraries.iter().filter(|path| is_library(path));
-    let mut names = Names::new(&nodes, &samples.modules, own.cloned().collect());
+    let mut names = names_of(samples, &nodes);
     let mut stacks: HashMap<Vec<u32>, Vec<i64>> = HashMap::new();
     for (site, number) in samples.sites.iter().zip(numbers) {
         let sums = stacks.entry(names.of(number)).or_insert_with(|| vec![0; 4]);
@@ -76,8 +75,19 @@ fn values(site: &Site) -> [i64; 4] {
     ]
 }
 
+/// The names of the functions in samples, whose stacks are these nodes.
+pub(super) fn names_of<'a>(samples: &'a Samples, nodes: &'a [Node]) -> Names<'a> {
+    let own = samples.libraries.iter().filter(|path| is_library(path));
+    Names::new(
+        nodes,
+        &samples.modules,
+        &samples.made,
+        own.cloned().collect(),
+    )
+}
+
 /// Whether a file is the library alone, and no program that is linked with it.
-pub(super) fn is_library(path: &str) -> bool {
+fn is_library(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.starts_with("libslabyard")
 }

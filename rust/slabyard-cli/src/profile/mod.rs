@@ -1,4 +1,4 @@
-//! `slabyard profile`: whose memory it is, by stack, by thread and by size.
+//! `slabyard profile`: whose memory it is, by stack, by thread and by size, and when.
 //!
 //! [`weigh`] counts what each stack of a recording has allocated, [`names`] finds the names of the
 //! functions, and [`formats`] writes the result, which [`data`] describes. [`live`] takes it from the
@@ -10,6 +10,7 @@ pub mod budget;
 pub mod command;
 pub mod data;
 pub mod formats;
+mod growth;
 pub mod leaks;
 pub mod live;
 pub mod names;
@@ -45,6 +46,8 @@ pub enum By {
     Stack,
     Thread,
     Size,
+    /// Equal parts of the run
+    Time,
 }
 
 const fn measure(name: &'static str, unit: &'static str, title: &'static str) -> Measure {
@@ -120,7 +123,7 @@ pub fn must_have_stacks(process: &Process) -> Result<()> {
     if !process.has_stacks {
         bail!(
             "the recording has no stacks: slabyard record --stacks -- PROGRAM records them; \
-             --by thread and --by size need none"
+             --by thread, --by size and --by time need none"
         );
     }
     Ok(())
@@ -185,12 +188,13 @@ pub struct Show {
     pub pid: Option<u32>,
 }
 
-/// A table by thread or by size.
+/// A table by thread, by size or by time.
 pub fn table_of(recording: &Recording, show: &Show) -> Result<String> {
     let process = process_of(recording, show.pid)?;
     let weights = Weights::of(recording, process);
     Ok(match show.by {
         By::Thread => tables::by_thread(process, &weights, show),
+        By::Time => growth::by_time(recording, process, &weights, show),
         By::Size | By::Stack => tables::by_size(process, &weights, show),
     })
 }

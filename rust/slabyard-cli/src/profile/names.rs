@@ -1,10 +1,11 @@
 //! Names of the functions in a recording's stacks: by symbols and debug information of the files that
 //! the process had mapped, and of their separate debug files.
 //!
-//! A file that is not the one that was mapped (its build id differs) gives no names.
+//! A file that is not the one that was mapped (its build id differs) gives no names. Functions that the
+//! process made at run time have those of its map for perf ([`crate::perf_map`]), if it wrote one.
 
 use super::data::Frame;
-use crate::recording::{Module, Node, Process};
+use crate::recording::{Made, Module, Node, Process};
 use addr2line::{demangle_auto, Loader};
 use object::Object;
 use std::borrow::Cow;
@@ -15,10 +16,29 @@ use std::path::Path;
 /// The recorder's own file: its functions stand between the program and the allocator.
 const RECORDER: &str = "libslabyard-record.so";
 
+/// How CPython begins the names of Python's functions.
+const PYTHON: &str = "py::";
+
+/// Whether it is a function of an interpreted language, as CPython and node name them. It was made at
+/// run time, so it is in no file: `JS:` may also begin a name of C++.
+pub fn is_interpreted(frame: &Frame) -> bool {
+    const BEGINNINGS: [&str; 6] = [
+        PYTHON,
+        "JS:",
+        "LazyCompile:",
+        "Function:",
+        "Script:",
+        "Eval:",
+    ];
+    let name = frame.function.as_str();
+    frame.module.is_empty() && BEGINNINGS.iter().any(|begin| name.starts_with(begin))
+}
+
 /// The frames of a stack, in the words of the program.
 pub struct Names<'a> {
     nodes: &'a [Node],
     modules: &'a [Module],
+    made: &'a Made,
     /// Ends of the paths of files whose functions are left out.
     own: Vec<String>,
     files: Vec<Option<Loader>>,
@@ -40,15 +60,17 @@ impl<'a> Names<'a> {
         Self::new(
             &process.stacks,
             &process.modules,
+            &process.made,
             vec![RECORDER.to_string()],
         )
     }
 
     /// `own`: ends of the paths of files whose functions are left out.
-    pub fn new(nodes: &'a [Node], modules: &'a [Module], own: Vec<String>) -> Self {
+    pub fn new(nodes: &'a [Node], modules: &'a [Module], made: &'a Made, own: Vec<String>) -> Self {
         Names {
             nodes,
             modules,
+            made,
             own,
             files: modules.iter().map(|_| None).collect(),
             opened: vec![false; modules.len()],
@@ -101,7 +123,10 @@ impl<'a> Names<'a> {
         if let Some(known) = self.known.get(&key) {
             return known.clone();
         }
+        let is_made = module.is_none_or(|module| self.modules[module].is_made());
+        let name = self.made.name(call).filter(|_| is_made);
         let frames = match module {
+            _ if name.is_some() => vec![made_frame(name.unwrap_or("?"))],
             Some(module) if self.is_own(&self.modules[module].path) => Vec::new(),
             Some(module) => self.look_up(module, call),
             None => vec![Frame::named(&format!("{call:#x}"))],
@@ -157,6 +182,20 @@ impl<'a> Names<'a> {
             return None;
         }
         Loader::new(path).ok()
+    }
+}
+
+/// The frame of a function that was made at run time. CPython's names are "py::function:file".
+fn made_frame(name: &str) -> Frame {
+    let python = name
+        .strip_prefix(PYTHON)
+        .and_then(|rest| rest.split_once(':'));
+    match python {
+        Some((function, file)) => Frame {
+            file: file.to_string(),
+            ..Frame::named(&format!("{PYTHON}{function}"))
+        },
+        None => Frame::named(name),
     }
 }
 

@@ -86,6 +86,35 @@ fn a_difference_has_the_stacks_of_both() {
 }
 
 #[test]
+fn growth_is_told_in_parts_of_the_run() {
+    let records = vec![
+        malloc(10, 0x1000, 100),
+        malloc(20, 0x2000, 50),
+        free(30, 0x2000),
+        malloc(60, 0x3000, 30),
+        free(99, 0x1000),
+    ];
+    let sketch = Sketch {
+        birth: 0,
+        blocks: vec![(0, records)],
+        ..Sketch::default()
+    };
+    let recording = Recording::from_bytes(file_of(&[sketch]), Strictness::Whole).unwrap();
+    let parts = growth::parts(&recording, &recording.processes[0], 4, 100);
+    let figures: Vec<_> = parts
+        .iter()
+        .map(|one| (one.end, one.allocations, one.live, one.live_bytes, one.most))
+        .collect();
+    let wanted = [
+        (25, 2, 2, 150, 150),
+        (50, 0, 1, 100, 150),
+        (75, 1, 2, 130, 130),
+        (100, 0, 1, 30, 130),
+    ];
+    assert_eq!(figures, wanted);
+}
+
+#[test]
 fn recordings_without_stacks_are_refused_with_the_command_that_records_them() {
     let sketch = Sketch {
         blocks: vec![(0, vec![malloc(1, 0x1000, 8)])],
@@ -96,4 +125,38 @@ fn recordings_without_stacks_are_refused_with_the_command_that_records_them() {
     assert!(said.contains("slabyard record --stacks"), "{said}");
     let said = of_recording(&recording, Some(7)).unwrap_err().to_string();
     assert!(said.contains("no process 7; there are 100"), "{said}");
+}
+
+#[test]
+fn code_made_at_run_time_has_the_names_of_the_map_and_files_have_theirs() {
+    let module = |start: u64, path: &str| crate::recording::Module {
+        start,
+        end: start + 0x1000,
+        path: path.into(),
+        ..Default::default()
+    };
+    let node = |caller, address| crate::recording::Node { caller, address };
+    let mut process = Process {
+        modules: vec![module(0x1000, "/no/such/file"), module(0x3000, "")],
+        stacks: vec![
+            node(0, 0x1011),
+            node(1, 0x3011),
+            node(2, 0x3021),
+            node(3, 0x3031),
+        ],
+        ..Process::default()
+    };
+    process.made.add("py::run:/src/a:b.py".into(), [0x3010]);
+    process.made.add("LazyCompile:~sum x.js:1".into(), [0x3020]);
+    process.made.add("of a file".into(), [0x1010]);
+    let mut names = Names::of_recording(&process);
+    let frames = names.of(4);
+    let of = |at: usize| &names.frames[frames[at] as usize];
+    assert_eq!(of(0).function, "file+0x1010");
+    assert_eq!(
+        (of(1).function.as_str(), of(1).file.as_str()),
+        ("py::run", "/src/a:b.py")
+    );
+    assert_eq!(of(2).function, "LazyCompile:~sum x.js:1");
+    assert_eq!(of(3).function, "[code made at run time]+0x3030");
 }

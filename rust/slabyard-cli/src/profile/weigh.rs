@@ -75,6 +75,8 @@ pub struct Weights {
     pub sizes: HashMap<u64, Figures>,
     /// By stack and size.
     pub sites: HashMap<(u32, u64), Figures>,
+    /// The stamp of the last event.
+    pub last: u64,
 }
 
 impl Weights {
@@ -85,6 +87,7 @@ impl Weights {
             ..Count::default()
         };
         each_step(recording, process, |step| count.step(step));
+        count.weights.last = count.now;
         count.weights
     }
 
@@ -129,7 +132,7 @@ fn peak_of(recording: &Recording, process: &Process) -> u64 {
 }
 
 /// The address and the size of what is allocated.
-fn received(action: Action) -> Option<(u64, u64)> {
+pub(super) fn received(action: Action) -> Option<(u64, u64)> {
     match action {
         Action::Allocate { object, size, .. } => Some((object, size)),
         Action::Receive { new, size } => Some((new, size)),

@@ -3,7 +3,8 @@
 //! blocks, the recording holds those that fit.
 
 use super::parts::Part;
-use crate::recording::{writer, Recording, Strictness, BLOCK_HEADER_BYTES, HEADER_BYTES};
+use crate::perf_map;
+use crate::recording::{writer, Made, Recording, Strictness, BLOCK_HEADER_BYTES, HEADER_BYTES};
 use crate::ui;
 use anyhow::{Context, Result};
 use std::fs::{self, File, Permissions};
@@ -19,10 +20,15 @@ pub struct Joined {
 }
 
 /// Makes `file` of the parts. `folder` holds the other files of the parts, on the same file system.
-pub fn join(parts: &[Part], folder: &Path, file: &Path) -> Result<Joined> {
+pub fn join(
+    parts: &[Part],
+    folder: &Path,
+    file: &Path,
+    maps: &perf_map::Recorded,
+) -> Result<Joined> {
     let path = folder.join("joined");
     let failure = append_all(parts, &path).err();
-    let operations = close(&path).with_context(|| match &failure {
+    let operations = close(&path, maps).with_context(|| match &failure {
         Some(failure) => format!("cannot write {}: {failure}", file.display()),
         None => format!("cannot write {}", file.display()),
     })?;
@@ -96,9 +102,11 @@ fn append_rest(out: &mut impl Write, part: &Part) -> io::Result<()> {
     writer::write_samples(out, part.process.birth_ns, &part.samples)
 }
 
-/// Writes the closing block after the last whole one. If there is no room for it, removes the last
-/// block of operations and tries again. Returns the number of operations in the recording.
-fn close(path: &Path) -> Result<u64> {
+/// Writes the names of functions made at run time and the closing block after the last whole one. If
+/// there is no room for these, leaves out the names; if there is still none, removes the last block of
+/// operations and tries again. Returns the number of operations in the recording.
+fn close(path: &Path, maps: &perf_map::Recorded) -> Result<u64> {
+    let mut names = Names::Wanted;
     loop {
         let recording = Recording::open(path, Strictness::Part)?;
         let counts = (
@@ -108,11 +116,19 @@ fn close(path: &Path) -> Result<u64> {
         );
         let operations = recording.operations();
         let (end, last) = (recording.good_bytes, recording.last_block);
+        let made = match names {
+            Names::Wanted => maps.names(&recording.processes),
+            Names::LeftOut => Vec::new(),
+        };
         drop(recording);
-        let error = match finish(path, end, counts) {
+        let error = match finish(path, end, &made, counts) {
             Ok(()) => return Ok(operations),
             Err(error) => error,
         };
+        if matches!(names, Names::Wanted) {
+            names = Names::LeftOut;
+            continue;
+        }
         // The first block names the process; without it the file is not a recording.
         let first = (HEADER_BYTES + BLOCK_HEADER_BYTES) as u64;
         if last < first {
@@ -122,9 +138,27 @@ fn close(path: &Path) -> Result<u64> {
     }
 }
 
-fn finish(path: &Path, end: u64, (processes, blocks, records): (u64, u64, u64)) -> io::Result<()> {
+/// Whether the recording gets names of functions made at run time.
+enum Names {
+    Wanted,
+    LeftOut,
+}
+
+fn finish(
+    path: &Path,
+    end: u64,
+    made: &[Made],
+    (processes, blocks, records): (u64, u64, u64),
+) -> io::Result<()> {
     let mut file = File::options().write(true).open(path)?;
     file.set_len(end)?;
     file.seek(SeekFrom::Start(end))?;
-    writer::write_finish(&mut file, processes, blocks, records)
+    let mut file = BufWriter::new(file);
+    let mut of_names = 0;
+    for (process, made) in (0..).zip(made).filter(|(_, made)| made.len() > 0) {
+        writer::write_made(&mut file, process, made)?;
+        of_names += 1;
+    }
+    writer::write_finish(&mut file, processes, blocks + of_names, records)?;
+    file.flush()
 }

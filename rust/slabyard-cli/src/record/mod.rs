@@ -12,6 +12,7 @@ mod samples;
 #[cfg(any(test, feature = "fuzz"))]
 pub use parts::rest_in;
 
+use crate::perf_map;
 use crate::preload::{self, elf::Elf, options, serving, target};
 use crate::program::{self, Ended, Reach, Signals, Watch, LOOK_AGAIN};
 use crate::run;
@@ -94,6 +95,7 @@ pub fn record(plan: &Plan, file: &Path) -> Result<Recorded> {
     }
     let scratch = Scratch::make(file)?;
     let mut sampler = Sampler::new(scratch.parts.path());
+    let mut maps = perf_map::Recorded::new();
     let (ended, is_cut) = watched(plan, &scratch, &signals, &mut sampler)?;
     let Left {
         mut parts,
@@ -102,6 +104,7 @@ pub fn record(plan: &Plan, file: &Path) -> Result<Recorded> {
     say_who_has_no_file(&without_file);
     for part in &mut parts {
         part.samples = sampler.of(&part.process);
+        maps.owners.insert(part.process.pid, part.owner);
     }
     if parts.is_empty() {
         say_how_it_ended(plan, &ended, None);
@@ -115,7 +118,7 @@ pub fn record(plan: &Plan, file: &Path) -> Result<Recorded> {
     let Joined {
         operations,
         failure,
-    } = join::join(&parts, scratch.parts.path(), file)?;
+    } = join::join(&parts, scratch.parts.path(), file, &maps)?;
     match plan.window.filter(|_| is_cut) {
         Some(time) => ui::warn(&format!(
             "the program was ended after {}, as --for asks",

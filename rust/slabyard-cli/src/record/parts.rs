@@ -8,6 +8,7 @@ use crate::recording::{
 };
 use crate::recording::{Process, Recording, Records, Strictness};
 use anyhow::Result;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The records of a thread since its last block, or nodes of stacks.
@@ -23,6 +24,8 @@ pub struct Rest {
 pub struct Part {
     pub path: PathBuf,
     pub process: Process,
+    /// The user of the process.
+    pub owner: u32,
     pub good_bytes: u64,
     /// Whether the process still runs, and may write.
     pub runs: bool,
@@ -101,8 +104,10 @@ fn part_of(path: PathBuf, recording: &Recording, buffers: Option<Buffers>) -> Pa
         buffers.rest.clear();
     }
     buffers.rest.retain(|rest| !is_written(&process, rest));
+    let owner = std::fs::metadata(&path).map_or(u32::MAX, |about| about.uid());
     Part {
         path,
+        owner,
         good_bytes: recording.good_bytes,
         runs,
         rest: buffers.rest,

@@ -103,6 +103,8 @@ pub struct Process {
     pub has_stacks: bool,
     pub stacks: Vec<Node>,
     pub modules: Vec<Module>,
+    /// The names of functions that it made at run time.
+    pub made: Made,
 }
 
 impl Process {
@@ -365,6 +367,7 @@ impl<'a> Scan<'a> {
             KIND_OPERATIONS | KIND_STACKED => self.operations(header),
             KIND_STACKS => self.stacks(header),
             KIND_MODULE => self.module(header),
+            KIND_MADE => self.made(header),
             KIND_UNTOUCHED => self.untouched(header),
             KIND_MEMORY => self.memory(header),
             KIND_END => self.end(header),
@@ -530,6 +533,23 @@ impl<'a> Scan<'a> {
             Ok(module) => process.modules.push(module),
             Err(Malformed { at, what }) => return self.damage(header.payload + at, what),
         }
+        Ok(())
+    }
+
+    /// Its thread is the index of the process.
+    fn made(&mut self, header: &Header) -> Result<(), Damage> {
+        let made = match Made::decode(self.payload(header)) {
+            Err(Malformed { at, what }) => return self.damage(header.payload + at, what),
+            Ok(made) => made,
+        };
+        if made.len() as u64 != u64::from(header.records) {
+            let what = format!("a block of {} names says {}", made.len(), header.records);
+            return self.damage(self.at, what);
+        }
+        let Some(process) = self.processes.get_mut(header.thread as usize) else {
+            return self.damage(self.at, "names of a process that does not exist");
+        };
+        process.made = made;
         Ok(())
     }
 

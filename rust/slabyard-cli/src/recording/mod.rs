@@ -1,15 +1,17 @@
 //! The recording: a file of blocks that the recorder wrote, and how the tool reads it.
 //!
 //! `recorder/format.h` defines the bytes. [`blocks`] finds and checks the blocks, [`records`]
-//! decodes the operations of a block, [`stacks`] their stacks, and [`writer`] writes the blocks that `record` adds when it
-//! joins the files of several processes. Nothing here depends on the replay.
+//! decodes the operations of a block, [`stacks`] their stacks, [`made`] the names of functions made at run
+//! time, and [`writer`] writes the blocks that `record` adds when it joins the files of several processes. Nothing here depends on the replay.
 
 pub mod blocks;
+pub mod made;
 pub mod records;
 pub mod stacks;
 pub mod writer;
 
 pub use blocks::{Process, ReadError, Recording, Strictness, Thread};
+pub use made::Made;
 pub use records::{Operation, Record, Records};
 pub use stacks::{Module, Node};
 
@@ -29,6 +31,7 @@ pub const KIND_MEMORY: u8 = 6;
 pub const KIND_STACKED: u8 = 7;
 pub const KIND_STACKS: u8 = 8;
 pub const KIND_MODULE: u8 = 9;
+pub const KIND_MADE: u8 = 10;
 
 /// The size of the fixed part of a process block; the command line follows.
 pub const PROCESS_BYTES: usize = 32;

@@ -252,6 +252,15 @@ impl<'a> Records<'a> {
         }
     }
 
+    /// Bytes behind their number.
+    pub(super) fn text(&mut self) -> Result<&'a [u8], &'static str> {
+        let length = usize::try_from(self.varint()?).unwrap_or(usize::MAX);
+        let bytes = self.payload[self.at..].get(..length);
+        let bytes = bytes.ok_or("a text that is cut off")?;
+        self.at += length;
+        Ok(bytes)
+    }
+
     #[inline]
     fn address_after(&mut self, from: u64, shift: u32) -> Result<u64, &'static str> {
         let zigzag = self.varint()?;

@@ -21,7 +21,7 @@ pub struct Module {
     /// What is subtracted from an address to get that in the file.
     pub bias: u64,
     pub build_id: Vec<u8>,
-    /// Empty for memory of no file.
+    /// Empty for memory of no file, unless the program gave it a name.
     pub path: String,
     /// The number of the first node that it holds for.
     pub since: u64,
@@ -60,6 +60,13 @@ fn node(numbers: &mut Records, number: u64, previous: u64) -> Result<Node, &'sta
 }
 
 impl Module {
+    /// Whether its code is of no file, so the program made it at run time.
+    pub fn is_made(&self) -> bool {
+        const SHARED: [&str; 3] = ["/memfd:", "/dev/zero", "/SYSV"];
+        let path = self.path.as_str();
+        !path.starts_with('/') || SHARED.iter().any(|begin| path.starts_with(begin))
+    }
+
     pub fn decode(payload: &[u8], since: u64) -> Result<Self, Malformed> {
         let mut numbers = Records::new(payload, 0, false);
         let module = Self::read(&mut numbers, since);
@@ -81,19 +88,11 @@ impl Module {
                 .checked_add(length)
                 .ok_or("a module beyond the address space")?,
             bias: numbers.varint()?,
-            build_id: bytes(numbers)?.to_vec(),
-            path: String::from_utf8_lossy(bytes(numbers)?).into_owned(),
+            build_id: numbers.text()?.to_vec(),
+            path: String::from_utf8_lossy(numbers.text()?).into_owned(),
             since,
         })
     }
-}
-
-fn bytes<'a>(numbers: &mut Records<'a>) -> Result<&'a [u8], &'static str> {
-    let length = usize::try_from(numbers.varint()?).unwrap_or(usize::MAX);
-    let rest = &numbers.payload[numbers.at..];
-    let bytes = rest.get(..length).ok_or("a module that is cut off")?;
-    numbers.at += length;
-    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -202,7 +201,7 @@ mod tests {
             put_varint(&mut module, number);
         }
         let cut = refusal(&[(head(KIND_MODULE, 1, 1), &module)]);
-        assert!(cut.contains("a module that is cut off"), "{cut}");
+        assert!(cut.contains("a text that is cut off"), "{cut}");
         let long = refusal(&[(head(KIND_MODULE, 1, 1), &[1, 1, 1, 0, 0, 7])]);
         assert!(long.contains("bytes behind a module"), "{long}");
     }

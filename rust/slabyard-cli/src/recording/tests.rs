@@ -375,12 +375,27 @@ fn a_block_that_lies_is_refused_though_its_checksum_is_right() {
     assert!(damage.what.contains("cut off"), "{damage}");
     let (damage, _) = block(
         Head {
-            kind: 10,
+            kind: 11,
             ..Head::default()
         },
         &[],
     );
-    assert!(damage.what.contains("unknown kind 10"), "{damage}");
+    assert!(damage.what.contains("unknown kind 11"), "{damage}");
+    let made = |thread, records| Head {
+        kind: KIND_MADE,
+        thread,
+        records,
+        ..Head::default()
+    };
+    let (damage, _) = block(made(0, 2), &[1, b'f', 0]);
+    assert!(
+        damage.what.contains("a block of 1 names says 2"),
+        "{damage}"
+    );
+    let (damage, _) = block(made(1, 1), &[1, b'f', 0]);
+    assert!(damage.what.contains("does not exist"), "{damage}");
+    let (damage, _) = block(made(0, 1), &[2, b'f']);
+    assert!(damage.what.contains("cut off"), "{damage}");
     let untouched = |records| Head {
         kind: KIND_UNTOUCHED,
         records,

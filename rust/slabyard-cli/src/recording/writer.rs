@@ -61,6 +61,17 @@ pub fn write_samples(
     write_block(out, head, &payload)
 }
 
+/// Writes the names of functions that the process with this index made at run time.
+pub fn write_made(out: &mut impl Write, process: u32, made: &Made) -> io::Result<()> {
+    let head = Head {
+        kind: KIND_MADE,
+        thread: process,
+        records: made.len() as u32,
+        ..Head::default()
+    };
+    write_block(out, head, &made.encode())
+}
+
 pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 128 {
         out.push(value as u8 | 128);

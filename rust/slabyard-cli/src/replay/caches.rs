@@ -4,7 +4,7 @@
 use crate::allocators::SLABYARD_CACHES;
 use crate::plan::{HotSize, HOT_SIZES};
 use anyhow::{bail, Result};
-use core::ffi::c_void;
+use core::ffi::{c_uint, c_void};
 use slabyard_peers::Allocator;
 use slabyard_sys as sys;
 
@@ -22,7 +22,7 @@ impl Caches {
         }
         let mut caches = [std::ptr::null_mut(); HOT_SIZES + 1];
         for (cache, hot) in caches[1..].iter_mut().zip(hot) {
-            *cache = create(hot.size as usize)?;
+            *cache = create(hot.size as usize, 0)?;
         }
         Ok(Some(Caches(caches)))
     }
@@ -51,10 +51,11 @@ impl Caches {
     }
 }
 
-/// A cache without a name for objects of this size.
-pub fn create(size: usize) -> Result<*mut sys::sy_cache> {
+/// A cache without a name for objects of this size. `flags`: of `sy_cache_config`.
+pub fn create(size: usize, flags: c_uint) -> Result<*mut sys::sy_cache> {
     let config = sys::sy_cache_config {
         size,
+        flags,
         // SAFETY: all zero is a valid configuration.
         ..unsafe { std::mem::zeroed() }
     };

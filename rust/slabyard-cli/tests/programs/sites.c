@@ -67,6 +67,24 @@ APART void make_lists(int lists, int nodes, int every) {
     }
 }
 
+/* Connections get nodes in turn, and are closed one after the other. */
+APART void serve(int connections, int nodes) {
+    struct node *lists[100] = {NULL};
+    for (int i = 0; i < connections * nodes; i++) {
+        struct node *made = malloc(sizeof *made), **to = &lists[i % connections];
+        made->next = *to;
+        *to = made;
+    }
+    for (int i = 0; i < connections; i++) {
+        for (struct node *next, *node = lists[i]; node != NULL; node = next) {
+            next = node->next;
+            free(node);
+        }
+        usleep(20000);
+        free(malloc(sizeof(struct node)));
+    }
+}
+
 static void in_handler(int signal) {
     (void)signal;
     keep(20);
@@ -136,6 +154,8 @@ int main(int count, char **arguments) {
         raise(SIGKILL);
     } else if (strcmp(how, "lists") == 0) {
         make_lists(atoi(arguments[2]), atoi(arguments[3]), atoi(arguments[4]));
+    } else if (strcmp(how, "connections") == 0) {
+        serve(atoi(arguments[2]), atoi(arguments[3]));
     } else if (strcmp(how, "libraries") == 0) {
         with_libraries(arguments + 2);
     } else {

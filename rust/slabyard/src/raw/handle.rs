@@ -213,11 +213,11 @@ impl Cache {
         }
     }
 
-    /// The address of the object of a handle, which stays there until `leave`. `None`: the handle
+    /// The address of the object of a handle, which stays there until the read guard ends. `None`: the handle
     /// is stale.
     ///
     /// # Safety
-    /// This thread is between `enter` and `leave`.
+    /// This thread is in a read guard.
     #[inline(always)]
     pub unsafe fn still_place(&self, handle: u64) -> Option<NonNull<u8>> {
         // SAFETY: the cache has handles, and this is in a read guard, as the caller says.

@@ -51,7 +51,9 @@ fn named(frame: &Frame) -> Named<'_> {
 pub fn render(profile: &Profile, measure: usize) -> Result<Vec<u8>> {
     let stacks = profile.sorted(measure);
     if profile.is_difference {
-        bail!("the format of speedscope has no weights below 0; text, pprof, folded and flame show a difference");
+        bail!(
+            "the format of speedscope has no weights below 0; the other formats show a difference"
+        );
     }
     let what = profile.measures[measure];
     let file = File {

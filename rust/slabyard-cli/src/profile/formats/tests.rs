@@ -165,10 +165,121 @@ fn the_table_names_the_function_that_called_operator_new() {
 }
 
 #[test]
+fn the_table_shows_the_functions_of_interpreted_languages_alone() {
+    let mut profile = example();
+    let python = Frame {
+        file: "/src/run.py".into(),
+        ..Frame::named("py::load")
+    };
+    let cpp = Frame {
+        module: "/bin/browser".into(),
+        ..Frame::named("JS::Compile")
+    };
+    profile
+        .frames
+        .extend([python, Frame::named("PyEval_EvalFrame"), cpp]);
+    profile.stacks[0].frames = vec![0, 4, 3, 4, 5, 1];
+    let text = text::render(&profile, 0, 1);
+    assert!(
+        text.contains("(97.6%)\n    py::load at run.py\n\n"),
+        "{text}"
+    );
+    assert!(folded::render(&profile, 0).contains("main;PyEval_EvalFrame;py::load;PyEval"));
+}
+
+#[test]
 fn a_name_asks_for_its_format() {
     let of = |name: &str| Format::of(Path::new(name));
     assert_eq!(of("peak.pb.gz"), Some(Format::Pprof));
     assert_eq!(of("peak.SVG"), Some(Format::Flame));
     assert_eq!(of("peak.json"), Some(Format::Speedscope));
+    assert_eq!(of("peak.json.gz"), Some(Format::Firefox));
     assert_eq!(of("peak"), None);
+}
+
+/// A file of the Firefox profiler.
+fn of_firefox(profile: &Profile, measure: usize) -> serde_json::Value {
+    let bytes = firefox::render(profile, measure).unwrap();
+    serde_json::from_reader(GzDecoder::new(&bytes[..])).unwrap()
+}
+
+/// A column of a table, which has as many entries as the table says.
+fn column(table: &serde_json::Value, name: &str) -> Vec<Option<i64>> {
+    let column = table[name].as_array().unwrap().iter();
+    let column: Vec<_> = column.map(serde_json::Value::as_i64).collect();
+    assert_eq!(
+        Some(column.len() as u64),
+        table["length"].as_u64(),
+        "{name}"
+    );
+    column
+}
+
+/// The stacks of a thread as folded lines, with their weights. Indices lie in their tables, and the
+/// caller of a stack before it, as the format demands.
+fn folded_of_firefox(thread: &serde_json::Value) -> Vec<(String, i64)> {
+    let texts = thread["stringArray"].as_array().unwrap();
+    let names = column(&thread["funcTable"], "name");
+    let functions = column(&thread["frameTable"], "func");
+    let frames = column(&thread["stackTable"], "frame");
+    let callers = column(&thread["stackTable"], "prefix");
+    let mut lines: Vec<String> = Vec::new();
+    for (frame, caller) in frames.into_iter().zip(callers) {
+        let function = functions[frame.unwrap() as usize].unwrap();
+        let name = texts[names[function as usize].unwrap() as usize]
+            .as_str()
+            .unwrap();
+        lines.push(match caller {
+            Some(caller) => format!("{};{name}", lines[caller as usize]),
+            None => name.to_string(),
+        });
+    }
+    let samples = &thread["samples"];
+    let stacks = column(samples, "stack").into_iter();
+    let weights = column(samples, "weight").into_iter();
+    let both = stacks.zip(weights);
+    both.map(|(stack, weight)| (lines[stack.unwrap() as usize].clone(), weight.unwrap()))
+        .collect()
+}
+
+#[test]
+fn the_firefox_profiler_gets_each_stack_with_its_weight() {
+    let file = of_firefox(&example(), 0);
+    // What the profiler does not know it takes for another format.
+    assert_eq!(
+        file["meta"]["preprocessedProfileVersion"].as_u64(),
+        Some(55)
+    );
+    assert_eq!(file["meta"]["product"], "program: in use");
+    assert_eq!(file["threads"].as_array().unwrap().len(), 1);
+    let thread = &file["threads"][0];
+    assert_eq!(thread["samples"]["weightType"], "bytes");
+    let wanted = [
+        ("main at main.c:3;fill at main.c:7".to_string(), 4096),
+        ("main at main.c:3;a;b<int>".to_string(), 100),
+    ];
+    assert_eq!(folded_of_firefox(thread), wanted);
+    let objects = of_firefox(&example(), 1);
+    assert_eq!(objects["threads"][0]["samples"]["weightType"], "samples");
+}
+
+#[test]
+fn the_firefox_profiler_gets_large_weights_and_differences() {
+    let mut profile = example();
+    let large = 5_000_000_000_000;
+    profile.stacks[0].values[0] = large;
+    profile.stacks[1].values[0] = -100 - i64::from(i32::MAX);
+    profile.is_difference = true;
+    let stacks = folded_of_firefox(&of_firefox(&profile, 0)["threads"][0]);
+    let sum_of = |end: &str| {
+        let of = stacks.iter().filter(|(stack, _)| stack.ends_with(end));
+        of.map(|(_, weight)| weight).sum::<i64>()
+    };
+    assert_eq!(sum_of("fill at main.c:7"), large);
+    assert_eq!(sum_of("a;b<int>"), -100 - i64::from(i32::MAX));
+    let range = i64::from(i32::MIN)..=i64::from(i32::MAX);
+    assert!(stacks.iter().all(|(_, weight)| range.contains(weight)));
+    profile.stacks[0].values[0] = i64::MAX;
+    let said = firefox::render(&profile, 0).unwrap_err().to_string();
+    assert!(said.contains("no room"), "{said}");
 }

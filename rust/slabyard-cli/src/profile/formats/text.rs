@@ -1,6 +1,7 @@
 //! A table for the terminal: the places that allocate most, each with the stack of most of it.
 
 use super::super::data::{Frame, Profile, Stack};
+use super::super::names::is_interpreted;
 use crate::ui;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -77,6 +78,18 @@ pub fn from_site<'a>(profile: &'a Profile, stack: &'a Stack) -> Vec<&'a Frame> {
     frames[skipped..].to_vec()
 }
 
+/// The frames that a table shows: from the site on. Of a program in Python or JavaScript, they are its
+/// functions alone, which call each other through many of the interpreter's.
+fn shown<'a>(profile: &'a Profile, stack: &'a Stack) -> Vec<&'a Frame> {
+    let frames = stack.frames.iter().rev();
+    let frames = frames.map(|&at| &profile.frames[at as usize]);
+    let interpreted: Vec<_> = frames.filter(|frame| is_interpreted(frame)).collect();
+    match interpreted.is_empty() {
+        true => from_site(profile, stack),
+        false => interpreted,
+    }
+}
+
 /// Stacks whose site is the same line of the same function.
 struct Site<'a> {
     value: i64,
@@ -90,7 +103,7 @@ fn sites(profile: &Profile, measure: usize) -> Vec<Site<'_>> {
     let mut places: HashMap<&Frame, usize> = HashMap::new();
     let mut sites: Vec<Site> = Vec::new();
     for stack in profile.sorted(measure) {
-        let Some(&frame) = from_site(profile, stack).first() else {
+        let Some(&frame) = shown(profile, stack).first() else {
             continue;
         };
         let place = *places.entry(frame).or_insert(sites.len());
@@ -132,7 +145,7 @@ pub fn render(profile: &Profile, measure: usize, rows: usize) -> String {
             )
         };
         let _ = writeln!(text, "\n{}{share}{from}", of(site.value));
-        write_frames(&mut text, &from_site(profile, site.most));
+        write_frames(&mut text, &shown(profile, site.most));
     }
     if sites.len() > rows {
         let rest: i64 = sites[rows..].iter().map(|site| site.value).sum();
