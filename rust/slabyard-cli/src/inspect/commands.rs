@@ -278,7 +278,7 @@ fn show_account(args: &AccountArgs) -> Result<()> {
     };
     let look = look(&args.process, depth)?;
     let account = look.account();
-    // The process ends here: to free hundreds of thousands of slabs one by one helps nobody.
+    // The process ends here: to free hundreds of thousands of slabs one by one would only take time.
     std::mem::forget(look);
     ui::print(&match (args.json, args.openmetrics) {
         (true, _) => Snapshot::of(account).to_json()?,

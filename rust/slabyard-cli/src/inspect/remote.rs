@@ -100,7 +100,7 @@ mod tests {
 
     impl Drop for Torn {
         fn drop(&mut self) {
-            // SAFETY: nobody points to it.
+            // SAFETY: no reference to it is left.
             unsafe { libc::munmap(self.0, PAGES * PAGE) };
         }
     }
