@@ -159,10 +159,11 @@ fn estimated(image: &Image, names: &Names, table: u64, rows: &mut [TagRow]) -> R
 mod tests {
     use super::super::snapshot::changes;
     use super::super::tests::{tell_ready, Stage};
-    use super::super::{metrics, text, Depth, Look, Snapshot};
+    use super::super::{live, metrics, shape, text, Depth, Look, Snapshot};
     use super::*;
     use slabyard_sys::*;
     use std::io::Read;
+    use std::os::unix::fs::FileExt;
 
     const BYTES: usize = 1000;
     const PARSER: usize = 40_000;
@@ -286,6 +287,25 @@ mod tests {
         assert!(said.contains("Start it with SLABYARD=profile"), "{said}");
         assert!(!said.contains("Live memory by tag"), "{said}");
         assert!(!metrics::open_metrics(&[account]).contains("_tag_"));
+    }
+
+    /// The process's pointer to the table is overwritten, as by a program with a fault.
+    #[test]
+    fn samples_that_cannot_be_read_are_told() {
+        let stage = Stage::with("inspect::tags::tests::stage", &[("WITH_PROFILE", "1")]);
+        let image = live::open(stage.pid(), false).unwrap();
+        let found = &shape::find(&image)[0];
+        let names = Names::read(&image, found.shapes).unwrap();
+        let place = names.variable("sy_profile_place").unwrap();
+        let memory = format!("/proc/{}/mem", stage.pid());
+        let memory = std::fs::OpenOptions::new().write(true).open(memory);
+        let nowhere = 0x10_u64.to_le_bytes();
+        memory.unwrap().write_all_at(&nowhere, place).unwrap();
+        let account = account_of(&stage);
+        assert_eq!(account.tags, None);
+        let said = text::account(&account);
+        let words = "Not everything could be read: live memory by tag (the address 0x";
+        assert!(said.contains(words), "{said}");
     }
 
     #[test]
