@@ -7,7 +7,7 @@
 #include "cache/cache.h"
 #include "cache/limit.h"
 #include "cache/mixed.h"
-#include "cache/movable.h"
+#include "cache/mover.h"
 #include "cache/passed.h"
 #include "chunk/memory.h"
 #include "debug/fail.h"
@@ -35,7 +35,7 @@
 const sy_part *const sy_parts[] = {
     &sy_stack_part,       /* a fork waits here before it takes a lock */
     &sy_maintenance_part, /* carries out options for its layer and those below */
-    &sy_reclaim_part,     &sy_compact_part,
+    &sy_reclaim_part,     &sy_mover_part,
 #ifndef SY_NO_REPORTS
     &sy_leaks_part,       &sy_account_part, &sy_report_part,
 #endif

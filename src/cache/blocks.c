@@ -21,8 +21,9 @@ static const uint64_t ORDINALS_END = UINT64_C(1) << 31;
 
 /* ---- lists; the lock is held ---- */
 
-/* The list that a block belongs to by its free count; NULL: none of its ordinals is free. */
+/* The list that a block belongs to; NULL: none of its ordinals is free. */
 static sy_ordinal_block **list_of(sy_blocks *blocks, const sy_ordinal_block *block) {
+    if (block->folded) return &blocks->folded;
     if (!block->free_count) return NULL;
     return block->free_count == SY_BLOCK_OBJECTS ? &blocks->free : &blocks->open;
 }
@@ -44,11 +45,20 @@ static void remove_block(sy_ordinal_block **list, const sy_ordinal_block *block)
     if (block->next_open) block->next_open->previous_open = block->previous_open;
 }
 
+void sy_block_enlist(sy_blocks *blocks, sy_ordinal_block *block) {
+    push_block(list_of(blocks, block), block);
+}
+
+void sy_block_delist(sy_blocks *blocks, sy_ordinal_block *block) {
+    remove_block(list_of(blocks, block), block);
+}
+
 static void set_free_count(sy_blocks *blocks, sy_ordinal_block *block, uint32_t count) {
     sy_ordinal_block **before = list_of(blocks, block);
     sy_ordinal_block **after = list_of(blocks, &(sy_ordinal_block){.free_count = count});
     if (before != after) remove_block(before, block);
     block->free_count = count;
+    if (block->quiet > 0) block->quiet = 0;
     if (before != after) push_block(after, block);
 }
 
@@ -63,6 +73,7 @@ static void link_block(sy_blocks *blocks, sy_ordinal_block *block) {
 
 static void unlink_block(sy_blocks *blocks, sy_ordinal_block *block) {
     remove_block(list_of(blocks, block), block);
+    if (blocks->next == block) blocks->next = block->next;
     blocks->count -= SY_BLOCK_OBJECTS;
     if (block->previous)
         block->previous->next = block->next;
@@ -74,7 +85,7 @@ static void unlink_block(sy_blocks *blocks, sy_ordinal_block *block) {
 /* ---- a block comes and goes ---- */
 
 static bool take_block_ordinals(uint32_t *first) {
-    if (!sy_ordinals_take(SY_BLOCK_ORDINALS, first)) return false;
+    if (!sy_ordinals_take_aligned(SY_BLOCK_ORDINALS, first)) return false;
     if (*first < ORDINALS_END - SY_BLOCK_ORDINALS) return true;
     sy_ordinals_give(*first, SY_BLOCK_ORDINALS);
     errno = ENOMEM;
@@ -105,6 +116,7 @@ static void give_block(sy_ordinal_block *block) {
     for (int i = 1; i < SY_BLOCK_ORDINALS; i += 2) __atomic_store_n(&words[i], 0, __ATOMIC_RELAXED);
     sy_ordinals_place(block->first, SY_BLOCK_ORDINALS, 0, 0);
     sy_ordinals_give(block->first, SY_BLOCK_ORDINALS);
+    if (block->folded) sy_side_give(block->folded, sy_folded_bytes(block->folded->count));
     sy_side_give(block, sizeof *block);
 }
 
@@ -165,6 +177,7 @@ void sy_blocks_take(sy_cache *cache, uint32_t *ordinals, size_t count) {
     sy_lock_acquire(&cache->lock);
     for (size_t taken = 0; taken < count;) {
         sy_ordinal_block *block = blocks->open ? blocks->open : blocks->free;
+        if (!block) sy_block_unfold(cache, block = blocks->folded);
         SY_INVARIANT(block != NULL);
         taken += take_of(blocks, block, ordinals + taken, count - taken);
     }
@@ -212,16 +225,17 @@ static uint32_t count_free(const sy_ordinal_block *block) {
     return count;
 }
 
-void sy_blocks_recover(sy_cache *cache) {
+void sy_blocks_recover(sy_cache *cache, bool torn) {
     sy_blocks *blocks = &cache->blocks;
     sy_ordinal_block *previous = NULL;
-    *blocks = (sy_blocks){.all = blocks->all, .wanted = blocks->wanted};
+    *blocks = (sy_blocks){.all = blocks->all, .folds = blocks->folds, .wanted = blocks->wanted};
     for (sy_ordinal_block *block = blocks->all; block; previous = block, block = block->next) {
         block->previous = previous;
         block->free_count = count_free(block);
         blocks->count += SY_BLOCK_OBJECTS;
-        push_block(list_of(blocks, block), block);
+        sy_block_enlist(blocks, block);
     }
+    while (torn && blocks->folded) sy_block_unfold(cache, blocks->folded);
 }
 
 static size_t length(const sy_ordinal_block *list) {
@@ -231,13 +245,19 @@ static size_t length(const sy_ordinal_block *list) {
 }
 
 size_t sy_blocks_verify(const sy_cache *cache) {
-    size_t wrong = 0, all = 0, open = 0, free = 0;
+    size_t wrong = 0, all = 0, open = 0, free = 0, folded = 0;
     for (const sy_ordinal_block *block = cache->blocks.all; block; block = block->next, all++) {
         wrong += block->free_count != count_free(block) || block_of(block->first) != block;
         wrong += block->next && block->next->previous != block;
+        folded += block->folded != NULL;
+        if (block->folded) {
+            wrong += block->folded->count + block->free_count != SY_BLOCK_OBJECTS;
+            continue;
+        }
         open += block->free_count > 0 && block->free_count < SY_BLOCK_OBJECTS;
         free += block->free_count == SY_BLOCK_OBJECTS;
     }
+    wrong += folded != length(cache->blocks.folded);
     wrong += all * SY_BLOCK_OBJECTS != cache->blocks.count;
     return wrong + (open != length(cache->blocks.open)) + (free != length(cache->blocks.free));
 }

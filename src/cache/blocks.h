@@ -6,11 +6,13 @@
  *     block:  1024 ordinals, whose words fill 8 KiB
  *     | word of object 0 | its place | word of object 1 | its place | ... | place of object 511 |
  *
- * The directory's `places` of a block's ordinals are the address of its sy_ordinal_block.
+ * The directory's `places` of a block's ordinals are the address of its sy_ordinal_block. The
+ * second of them says whether the block is folded.
  *
  * The cache has at least as many ordinals as its slabs have slots. So a slot that a refill takes
  * always finds one, and a reserve of slots is one of ordinals too. When slabs go, blocks whose
- * ordinals are all free go too. A block with one live object stays.
+ * ordinals are all free go too. A block with few live objects is *folded* (fold.c): 16 bytes for
+ * each of them stay, and the words are zero, without memory. A look-up of one unfolds the block.
  *
  * Below: directory.h, chunk/side.h. Above: movable.c, handle.c.
  */
@@ -23,18 +25,34 @@
 
 typedef struct sy_cache sy_cache;
 
+#ifndef SY_BLOCK_ORDINALS
+#    define SY_BLOCK_ORDINALS 1024 /* a model has smaller blocks */
+#endif
+
 enum {
-    SY_BLOCK_ORDINALS = 1024,
     SY_BLOCK_OBJECTS = SY_BLOCK_ORDINALS / 2,
-    SY_BLOCK_BITMAP_WORDS = SY_BLOCK_OBJECTS / 64,
+    SY_BLOCK_BITMAP_WORDS = (SY_BLOCK_OBJECTS + 63) / 64,
 };
+
+/* The words and places of the live objects of a folded block. */
+typedef struct sy_folded {
+    uint32_t count;
+    struct {
+        uint64_t place;
+        uint32_t generation;
+        uint32_t ordinal;
+    } live[];
+} sy_folded;
 
 typedef struct sy_ordinal_block {
     struct sy_ordinal_block *next, *previous; /* all blocks of the cache */
     struct sy_ordinal_block *next_open,
-        *previous_open; /* those that are open, or those that are free */
+        *previous_open; /* those that are open, those that are free, or those that are folded */
+    sy_folded *folded;  /* NULL: it is not */
     uint32_t first;     /* its first ordinal */
     uint32_t free_count;
+    int32_t quiet; /* passes by age since an ordinal was taken or put back; below 0: it was unfolded
+                    * lately */
     uint64_t free[SY_BLOCK_BITMAP_WORDS]; /* bit set: the object's ordinal is in the block */
 } sy_ordinal_block;
 
@@ -42,7 +60,10 @@ typedef struct sy_ordinal_block {
 typedef struct sy_blocks {
     sy_ordinal_block *all;
     sy_ordinal_block *open; /* those with a free ordinal and one that is not, */
-    sy_ordinal_block *free; /* and those whose ordinals are all free */
+    sy_ordinal_block *free; /* and those whose ordinals are all free; */
+    sy_ordinal_block *folded;
+    sy_ordinal_block *next; /* the block that a step of folding looks at next */
+    uint64_t folds;         /* so far; also read without the lock */
     size_t count, wanted;   /* ordinals of objects: in all blocks; for the slots of all slabs */
 } sy_blocks;
 
@@ -64,8 +85,28 @@ size_t sy_blocks_copy(sy_cache *cache, uint32_t *firsts, size_t room);
 /* Gives all blocks back, at the end of the cache. */
 void sy_blocks_forget(sy_cache *cache);
 
-/* In the child of a fork: makes the lists and counts anew from `next` and the bitmaps. */
-void sy_blocks_recover(sy_cache *cache);
+/* In the child of a fork: makes the lists and counts anew from `next` and the bitmaps. `torn`:
+ * another thread may have been folding or unfolding a block. */
+void sy_blocks_recover(sy_cache *cache, bool torn);
+
+/* ---- folding (fold.c) ---- */
+
+/* Puts a block in the list for its state; takes it out of this list. The lock is held. */
+void sy_block_enlist(sy_blocks *blocks, sy_ordinal_block *block);
+void sy_block_delist(sy_blocks *blocks, sy_ordinal_block *block);
+
+/*
+ * Does one step: folds a block with few live objects, if none of them is in use. False: it has
+ * looked at all blocks. *begun is false before the first step. `aged`: it folds only blocks that
+ * were not used for a while. *bytes grows by the bytes discarded. No lock is held.
+ */
+bool sy_blocks_fold_step(sy_cache *cache, bool *begun, bool aged, size_t *bytes);
+
+/* Unfolds a block. The lock is held, or the child of a fork recovers. */
+void sy_block_unfold(sy_cache *cache, sy_ordinal_block *block);
+
+/* The bytes of a folded block with so many live objects. */
+size_t sy_folded_bytes(uint32_t count);
 
 /* Violations of the invariants of the blocks. The lock is held. */
 size_t sy_blocks_verify(const sy_cache *cache);

@@ -1,7 +1,6 @@
 /*
  * compact.c: moves objects of caches with SY_MOVABLE from sparse slabs to fuller ones, so that the
- * sparse slabs become empty. Steps of passes and trims do this work, and sy_cache_compact. One
- * thread at a time moves objects, of one cache.
+ * sparse slabs become empty. Steps of passes and trims do this work, and sy_cache_compact.
  *
  * A step:
  *
@@ -15,7 +14,8 @@
  *
  * A compaction walks through the slabs in rounds. In the first it looks for slabs in the sparsest
  * bin, in each further one also for those in the next bin: what pays most goes first. It ends when
- * the free slots of other slabs have no room for the objects of a slab.
+ * the free slots of other slabs have no room for the objects of a slab. Then it folds what has the
+ * words of the objects (fold.c).
  *
  * No lock is held in 3 and in 5, where `relocate` is called.
  */
@@ -23,9 +23,9 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "base/fork.h"
 #include "cache/guarded.h"
 #include "cache/movable.h"
+#include "cache/mover.h"
 #include "debug/callback.h"
 #include "magazine/readers.h"
 #include "os/os.h"
@@ -37,87 +37,14 @@ enum {
     AGED_SHARE = 4, /* a pass by age moves objects if one part in so many of the slots is free */
 };
 
-/* The objects of a step. */
+/* A step. */
 typedef struct sy_batch_of_moves {
-    sy_cache *cache;
     sy_slab *slab;
-    size_t chosen, announced, moved;
-    sy_moving objects[BATCH];
+    sy_moves *of; /* the objects; on a stack they would be a large frame */
+    size_t announced, moved;
     uintptr_t slots[BATCH]; /* targets; then those to be put back */
     size_t slot_count;
 } sy_batch_of_moves;
-
-/* ---- one thread at a time ---- */
-
-static SY_TLS char own_mark;            /* its address stands for this thread */
-static _Atomic(const char *) mover;     /* the thread that is in a step; NULL: none is */
-static _Atomic uint32_t steps;          /* have ended; forks wait for the next one */
-static _Atomic uint32_t forks;          /* under way: no step begins */
-static sy_batch_of_moves batch_at_work; /* of the mover; on a stack it would be a large frame */
-
-static bool is_mover(void) { return atomic_load(&mover) == &own_mark; }
-
-static void end_step(void) {
-    batch_at_work.chosen = 0;
-    sy_fork_order();
-    atomic_store(&mover, NULL);
-    atomic_fetch_add(&steps, 1);
-    if (atomic_load(&forks)) sy_os_wake(&steps, 1 << 20);
-}
-
-static bool begin_step(void) {
-    const char *none = NULL;
-    if (sy_readers_has_own() || !atomic_compare_exchange_strong(&mover, &none, &own_mark))
-        return false;
-    if (!atomic_load(&forks)) return true;
-    end_step();
-    return false;
-}
-
-/* ---- fork ---- */
-
-static SY_TLS uint32_t own_forks; /* nested, by handlers of signals */
-
-static bool another_moves(void) { return atomic_load(&mover) && !is_mover(); }
-
-/* The mover may wait for a lock that this thread holds, if it forks in a handler of a signal; or
- * `relocate` takes long. Then the child begins in the middle of a step. */
-static void await_mover(void) {
-    uint64_t now = sy_os_now(), end = now + sy_lock_patience_ns;
-    own_forks++;
-    atomic_fetch_add(&forks, 1);
-    for (; now < end; now = sy_os_now()) {
-        uint32_t ended = atomic_load(&steps);
-        if (!another_moves()) return;
-        sy_os_wait_for(&steps, ended, end - now);
-    }
-}
-
-static void admit_movers(void) {
-    own_forks--;
-    atomic_fetch_sub(&forks, 1);
-}
-
-/* The objects of another thread's step stay where they are. The slots that it had taken are lost,
- * as retired ones; not if a flush may have been at work on them, and counts are made anew. */
-static void abandon_step(sy_batch_of_moves *batch) {
-    for (size_t i = 0; i < batch->chosen; i++)
-        sy_moving_abandon(&batch->cache->names, &batch->objects[i]);
-    if (batch->chosen) {
-        uint32_t lost = atomic_exchange(&batch->cache->moving, 0);
-        if (!batch->cache->torn) atomic_fetch_add(&batch->cache->retired, lost);
-    }
-    end_step();
-}
-
-static void forget_mover(void) {
-    atomic_store(&forks, own_forks);
-    sy_readers_forget_others();
-    if (another_moves()) abandon_step(&batch_at_work);
-}
-
-const sy_part sy_compact_part = {
-    .settle = await_mover, .drop = admit_movers, .inherit = forget_mover};
 
 /* ---- choosing; the lock is held ---- */
 
@@ -141,13 +68,13 @@ static void choose_objects(const sy_cache *cache, sy_compaction *walk, sy_batch_
     const sy_slab *slab = batch->slab;
     size_t most = BATCH_BYTES / cache->layout.slot;
     if (most > BATCH) most = BATCH;
-    for (; walk->index < slab->slots && batch->chosen < most; walk->index++) {
+    for (; walk->index < slab->slots && batch->of->chosen < most; walk->index++) {
         if (sy_slab_bit(slab->free, walk->index)) continue;
-        batch->objects[batch->chosen] = (sy_moving){
+        batch->of->objects[batch->of->chosen] = (sy_moving){
             .ordinal = sy_movable_owner(slab->ordinal, walk->index),
             .from = slab->first + walk->index * cache->layout.slot,
         };
-        batch->chosen++;
+        batch->of->chosen++;
     }
 }
 
@@ -169,7 +96,7 @@ static bool choose(sy_cache *cache, sy_compaction *walk, sy_batch_of_moves *batc
         walk->slab = slab;
         batch->slab = slab;
         if (is_sparse(cache, slab, walk->bin)) choose_objects(cache, walk, batch);
-        if (batch->chosen) return true;
+        if (batch->of->chosen) return true;
         next_slab(cache, walk);
     }
     return walk->left && cache->slabs;
@@ -192,9 +119,9 @@ static bool begin_round(const sy_cache *cache, sy_compaction *walk, bool aged) {
 
 /* Keeps the objects of the batch whose moves are announced. */
 static void announce(const sy_cache *cache, sy_batch_of_moves *batch) {
-    for (size_t i = 0; i < batch->chosen; i++)
-        if (sy_moving_announce(&cache->names, &batch->objects[i]))
-            batch->objects[batch->announced++] = batch->objects[i];
+    for (size_t i = 0; i < batch->of->chosen; i++)
+        if (sy_moving_announce(&cache->names, &batch->of->objects[i]))
+            batch->of->objects[batch->announced++] = batch->of->objects[i];
 }
 
 /* Takes slots for the objects in slabs that are fuller than the batch's, or as full. */
@@ -242,7 +169,7 @@ static bool move(const sy_cache *cache, sy_moving *object, uintptr_t to) {
  * an object was takes the place of its target. */
 static void move_all(const sy_cache *cache, sy_batch_of_moves *batch) {
     for (size_t i = 0; i < batch->announced; i++) {
-        sy_moving *object = &batch->objects[i];
+        sy_moving *object = &batch->of->objects[i];
         if (batch->moved == batch->slot_count)
             sy_moving_cancel(&cache->names, object);
         else if (move(cache, object, batch->slots[batch->moved]))
@@ -256,7 +183,7 @@ static size_t count_step(sy_cache *cache, const sy_batch_of_moves *batch) {
     bool there = sy_slab_is_in(batch->slab, cache) && batch->slab->bin != SY_BIN_EMPTY;
     size_t emptied = batch->moved && !there ? cache->layout.slab_bytes : 0;
     cache->counts.moves += batch->moved;
-    cache->counts.moves_put_off += batch->chosen - batch->moved;
+    cache->counts.moves_put_off += batch->of->chosen - batch->moved;
     cache->counts.move_bytes += emptied;
     sy_lock_release(&cache->lock);
     return emptied;
@@ -272,21 +199,28 @@ static size_t move_batch(sy_cache *cache, sy_batch_of_moves *batch) {
 
 /* ---- steps ---- */
 
-bool sy_cache_compact_step(sy_cache *cache, sy_compaction *walk, bool aged) {
-    if (!sy_cache_moves(cache) || !begin_step()) return false;
-    sy_batch_of_moves *batch = &batch_at_work;
-    *batch = (sy_batch_of_moves){.cache = cache};
+static bool move_step(sy_cache *cache, sy_compaction *walk, bool aged) {
+    sy_batch_of_moves batch = {.of = sy_mover_begin(cache)};
+    if (!batch.of) return false;
     sy_lock_acquire(&cache->lock);
-    bool more = choose(cache, walk, batch) || begin_round(cache, walk, aged);
+    bool more = choose(cache, walk, &batch) || begin_round(cache, walk, aged);
     sy_lock_release(&cache->lock);
-    if (batch->chosen) walk->emptied += move_batch(cache, batch);
-    end_step();
+    if (batch.of->chosen) walk->emptied += move_batch(cache, &batch);
+    sy_mover_end();
     return more;
 }
 
-void sy_cache_compact_all(sy_cache *cache) {
+bool sy_cache_compact_step(sy_cache *cache, sy_compaction *walk, bool aged) {
+    if (!sy_cache_moves(cache)) return false;
+    if (!walk->moved && move_step(cache, walk, aged)) return true;
+    walk->moved = true;
+    return sy_blocks_fold_step(cache, &walk->folding, aged, &walk->discarded);
+}
+
+size_t sy_cache_compact_all(sy_cache *cache) {
     sy_compaction walk = {.begun = false};
     while (sy_cache_compact_step(cache, &walk, false)) {}
+    return walk.discarded;
 }
 
 /* Flushes the depot and the magazines of parked threads, as long as the budget lasts. */

@@ -210,15 +210,24 @@ static bool grow_directory(uint64_t seen) {
     return add_pages(seen);
 }
 
-bool sy_ordinals_take(uint32_t count, uint32_t *first) {
+static bool take(uint32_t count, const sy_vmem_constraints *constraints, uint32_t *first) {
     uintptr_t ordinal;
     for (;;) {
         uint64_t seen = sy_ordinals_limit();
-        if (sy_vmem_alloc(&arena, count, SY_VMEM_INSTANT, &ordinal) == 0) break;
+        int result = constraints
+                         ? sy_vmem_xalloc(&arena, count, constraints, SY_VMEM_INSTANT, &ordinal)
+                         : sy_vmem_alloc(&arena, count, SY_VMEM_INSTANT, &ordinal);
+        if (result == 0) break;
         if (!grow_directory(seen)) return false;
     }
     *first = (uint32_t)ordinal;
     return true;
+}
+
+bool sy_ordinals_take(uint32_t count, uint32_t *first) { return take(count, NULL, first); }
+
+bool sy_ordinals_take_aligned(uint32_t count, uint32_t *first) {
+    return take(count, &(sy_vmem_constraints){.align = count}, first);
 }
 
 void sy_ordinals_place(uint32_t first, uint32_t count, uintptr_t place, size_t slot) {
@@ -248,14 +257,28 @@ static uint32_t clear_group(uint64_t *words, uint32_t highest) {
     return highest;
 }
 
-void sy_ordinals_give(uint32_t first, uint32_t count) {
+/* `count`: a multiple of GROUP. Returns the highest generation of the words. */
+static uint32_t clear_words(uint32_t first, uint32_t count) {
     uint64_t *words = sy_directory_words() + first;
     uint32_t *highest = highest_generations() + first / GROUP, most = 0;
-    count = (uint32_t)sy_round_up(count, GROUP);
     for (uint32_t done = 0; done < count; done += GROUP, highest++) {
         *highest = clear_group(words + done, *highest);
         if (*highest > most) most = *highest;
     }
+    return most;
+}
+
+size_t sy_ordinals_clear(uint32_t first, uint32_t count) {
+    clear_words(first, count);
+    uintptr_t start = (uintptr_t)(sy_directory_words() + first);
+    size_t bytes = count * sizeof(uint64_t), page = sy_os_page_size();
+    bool pages = start % page == 0 && bytes % page == 0;
+    return pages && sy_os_discard((void *)start, bytes) == 0 ? bytes : 0;
+}
+
+void sy_ordinals_give(uint32_t first, uint32_t count) {
+    count = (uint32_t)sy_round_up(count, GROUP);
+    uint32_t most = clear_words(first, count);
     if (most < SY_HANDLE_GENERATIONS_MAX) {
         sy_vmem_free(&arena, first, count);
         mark_left(first, count);

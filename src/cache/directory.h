@@ -38,6 +38,8 @@ uint64_t sy_ordinals_limit(void);
 
 /* Takes ordinals for `count` slots; false with ENOMEM. */
 bool sy_ordinals_take(uint32_t count, uint32_t *first);
+/* The same, of which the first is a multiple of `count`, a power of two. */
+bool sy_ordinals_take_aligned(uint32_t count, uint32_t *first);
 
 /* Notes the places of the slots: `slot` bytes each, the first at `place`. */
 void sy_ordinals_place(uint32_t first, uint32_t count, uintptr_t place, size_t slot);
@@ -47,6 +49,11 @@ int sy_ordinals_populate(uint32_t first, uint32_t count);
 
 /* Gives these ordinals back when their slab is released. Their words become zero. */
 void sy_ordinals_give(uint32_t first, uint32_t count);
+
+/* Zeroes the words of these ordinals, which stay with their owner, and discards their memory, if
+ * they fill pages: returns the bytes discarded. Their generations rise from the highest. No other
+ * thread changes the words. */
+size_t sy_ordinals_clear(uint32_t first, uint32_t count);
 
 /* Makes the word of an ordinal that is about to be given out a free word of the cache. */
 void sy_ordinal_prepare(uint32_t ordinal, unsigned cache_number);

@@ -131,7 +131,7 @@ bool SY_ABI_NAME(sy_handle_free_slow)(sy_cache *cache, sy_handle handle) {
     uint64_t expected = sy_names_expected(&cache->names, handle);
     uint64_t word = __atomic_load_n(word_of(cache, handle), __ATOMIC_RELAXED);
     while ((word & ~SY_HANDLE_PINS) == expected ||
-           sy_moving_settle(word_of(cache, handle), expected, &word)) {
+           sy_moving_settle(&cache->names, word_of(cache, handle), expected, &word)) {
         if ((word & ~SY_HANDLE_PINS) != expected) continue;
         uint64_t next = word & ~SY_HANDLE_STATE;
         bool alone = !pins_of(word), disposes = alone && cache->dispose;
@@ -197,7 +197,7 @@ void *sy_handle_pin(sy_cache *cache, sy_handle handle) {
     uint64_t expected = sy_names_expected(&cache->names, handle);
     uint64_t word = __atomic_load_n(word_of(cache, handle), __ATOMIC_RELAXED);
     while ((word & ~SY_HANDLE_PINS) == expected ||
-           sy_moving_settle(word_of(cache, handle), expected, &word)) {
+           sy_moving_settle(&cache->names, word_of(cache, handle), expected, &word)) {
         if ((word & ~SY_HANDLE_PINS) != expected) continue;
         if (pins_of(word) == SY_HANDLE_PINS_MAX) {
             errno = EAGAIN;
@@ -272,8 +272,10 @@ __attribute__((no_sanitize("thread"))) static uint32_t owner_of(const sy_slab *s
 
 /* Whether the ordinal, which lies in the cache's range, is that of this slot. */
 static bool is_at(const sy_cache *cache, uint32_t ordinal, const void *object) {
-    return sy_handle_in_range(&cache->names, ordinal) &&
-           sy_names_place(&cache->names, ordinal) == object;
+    if (!sy_handle_in_range(&cache->names, ordinal)) return false;
+    return sy_names_place(&cache->names, ordinal) == object ||
+           (sy_names_word(&cache->names, ordinal) &&
+            sy_names_place(&cache->names, ordinal) == object);
 }
 
 bool sy_cache_ordinal(const sy_cache *cache, uintptr_t address, uint32_t *ordinal,
@@ -292,7 +294,7 @@ bool sy_cache_ordinal(const sy_cache *cache, uintptr_t address, uint32_t *ordina
 
 /* The handle of the cache's object that is live at this ordinal; 0: none is. */
 static sy_handle live_handle(const sy_cache *cache, uint32_t ordinal) {
-    uint64_t word = __atomic_load_n(&cache->names.words[ordinal], __ATOMIC_ACQUIRE);
+    uint64_t word = sy_names_word(&cache->names, ordinal);
     sy_handle generation = word >> SY_HANDLE_GENERATION << SY_HANDLE_GENERATION;
     uint64_t expected = generation | sy_names_live(&cache->names);
     word &= ~SY_HANDLE_PINS;

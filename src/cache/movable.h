@@ -49,6 +49,14 @@ static inline void *sy_names_place(const struct sy_handle_head *head, uint64_t o
                                : sy_handle_place(head, ordinal);
 }
 
+/* Reads the word of an ordinal of the cache's range (acquire). If it is zero because the ordinal's
+ * block is folded (fold.c), unfolds this first. sy_names_word_slow: the word was zero. */
+uint64_t sy_names_word_slow(const struct sy_handle_head *head, uint32_t ordinal);
+static inline uint64_t sy_names_word(const struct sy_handle_head *head, uint32_t ordinal) {
+    uint64_t word = __atomic_load_n(&head->words[ordinal], __ATOMIC_ACQUIRE);
+    return SY_LIKELY(word) ? word : sy_names_word_slow(head, ordinal);
+}
+
 /* Whether the objects of a cache move. */
 static inline bool sy_cache_moves(const sy_cache *cache) {
     return sy_cache_has_handles(cache) && sy_names_move(&cache->names);
@@ -98,24 +106,28 @@ void sy_moving_end(const struct sy_handle_head *head, const sy_moving *object);
  * object stays where it is. */
 void sy_moving_abandon(const struct sy_handle_head *head, const sy_moving *object);
 
-/* If *word is that of an object that is being moved, calls the move off or waits for its end, reads
- * *word again and returns true. `live`: the word of the object when it is not being moved. */
-bool sy_moving_settle_slow(uint64_t *at, uint64_t *word);
-static inline bool sy_moving_settle(uint64_t *at, uint64_t live, uint64_t *word) {
-    if (SY_LIKELY((*word & ~SY_HANDLE_PINS) != (live | SY_HANDLE_MOVING))) return false;
-    return sy_moving_settle_slow(at, word);
+/* If *word is that of an object that is being moved, calls the move off or waits for its end. If it
+ * is zero because the ordinal's block is folded, unfolds this. Then reads *word again, and returns
+ * true. `live`: the word of the object when it is not being moved. */
+bool sy_moving_settle_slow(const struct sy_handle_head *head, uint64_t *at, uint64_t *word);
+static inline bool sy_moving_settle(const struct sy_handle_head *head, uint64_t *at, uint64_t live,
+                                    uint64_t *word) {
+    bool moves = (*word & ~SY_HANDLE_PINS) == (live | SY_HANDLE_MOVING);
+    if (SY_LIKELY(!moves && (*word || !sy_names_move(head)))) return false;
+    return sy_moving_settle_slow(head, at, word);
 }
 
 /* ---- compact.c: steps that move objects ---- */
 
 /* Where a walk through the slabs of a cache is; zeros: at its begin. */
 typedef struct sy_compaction {
-    bool begun;
-    unsigned bin;        /* slabs in this bin or a sparser one give their objects away */
-    size_t left;         /* slabs that are not looked at yet in this round */
-    const sy_slab *slab; /* at work; no longer if it is not the first of the list */
-    uint32_t index;      /* its slots below are done */
-    size_t emptied;      /* bytes of slabs that were emptied */
+    bool begun, moved, folding; /* moved: it folds blocks now */
+    unsigned bin;               /* slabs in this bin or a sparser one give their objects away */
+    size_t left;                /* slabs that are not looked at yet in this round */
+    const sy_slab *slab;        /* at work; no longer if it is not the first of the list */
+    uint32_t index;             /* its slots below are done */
+    size_t emptied;             /* bytes of slabs that were emptied */
+    size_t discarded;           /* bytes of words that went back to the system */
 } sy_compaction;
 
 /*
@@ -124,10 +136,7 @@ typedef struct sy_compaction {
  * cache's `relocate`.
  */
 bool sy_cache_compact_step(sy_cache *cache, sy_compaction *walk, bool aged);
-/* Does all steps. */
-void sy_cache_compact_all(sy_cache *cache);
-
-/* A fork waits until no other thread moves objects. */
-extern SY_HIDDEN const sy_part sy_compact_part;
+/* Does all steps. Returns the bytes that went back to the system. */
+size_t sy_cache_compact_all(sy_cache *cache);
 
 #endif

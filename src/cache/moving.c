@@ -41,7 +41,7 @@ static bool exchange(uint64_t *word, uint64_t expected, uint64_t desired) {
 
 bool sy_moving_announce(const struct sy_handle_head *head, sy_moving *object) {
     uint64_t *word = &head->words[object->ordinal];
-    uint64_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
+    uint64_t seen = sy_names_word(head, object->ordinal);
     object->live = (seen >> SY_HANDLE_GENERATION << SY_HANDLE_GENERATION) | head->slot;
     sy_fork_order(); /* for sy_moving_abandon */
     if (seen != object->live ||
@@ -88,8 +88,13 @@ static void await_copy(const uint64_t *at, uint64_t copying) {
     }
 }
 
-SY_COLD bool sy_moving_settle_slow(uint64_t *at, uint64_t *word) {
+SY_COLD bool sy_moving_settle_slow(const struct sy_handle_head *head, uint64_t *at,
+                                   uint64_t *word) {
     uint64_t moving = *word, live = (moving & ~SY_HANDLE_STATE) | SY_HANDLE_LIVE;
+    if (!moving) {
+        *word = sy_names_word_slow(head, (uint32_t)(at - head->words));
+        return *word;
+    }
     if (moving & SY_HANDLE_PINS)
         await_copy(at, moving);
     else
@@ -109,7 +114,10 @@ void *SY_ABI_NAME(sy_read_get_slow)(const sy_cache *cache, sy_handle handle) {
     uint64_t *at = &head->words[(uint32_t)handle], live = sy_names_expected(head, handle);
     uint64_t word = __atomic_load_n(at, __ATOMIC_ACQUIRE);
     do {
-        if ((word & ~SY_HANDLE_PINS) == live) return (void *)sy_moved_place(head, (uint32_t)handle);
-    } while (sy_moving_settle(at, live, &word));
+        if ((word & ~SY_HANDLE_PINS) != live) continue;
+        uintptr_t place = sy_moved_place(head, (uint32_t)handle);
+        if (SY_LIKELY(place)) return (void *)place;
+        word = 0; /* this thread is in no guard, and the block is being folded */
+    } while (sy_moving_settle(head, at, live, &word));
     return NULL;
 }

@@ -98,8 +98,9 @@ static void make_anew(sy_cache *cache) {
 }
 
 static void recover(sy_cache *cache) {
-    if (cache->torn) make_anew(cache);
-    sy_blocks_recover(cache);
+    bool torn = cache->torn;
+    if (torn) make_anew(cache);
+    sy_blocks_recover(cache, torn);
     cache->trims = 0;
     atomic_store(&cache->tries, NULL); /* unlist_call of the forking thread finds the list empty */
     if (sy_cache_guards(cache))

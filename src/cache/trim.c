@@ -218,7 +218,7 @@ size_t sy_cache_trim_slabs(sy_cache *cache) {
     sy_watched_drain(cache); /* the program wants its memory back */
     sy_client_drain(&cache->client);
     count_trim(cache, 1);
-    sy_cache_compact_all(cache);
+    bytes += sy_cache_compact_all(cache);
     while (sy_cache_trim_step(cache, &left, false, &bytes)) {}
     while (sy_cache_release_step(cache, &left, false)) {}
     count_trim(cache, -1);

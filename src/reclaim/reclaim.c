@@ -102,9 +102,14 @@ static void leave_out(void) {
 
 /* Moves objects, if the pass may call the function for it. */
 static bool moves_step(sy_pass *pass, sy_cache *cache, bool aged) {
-    if (!cache->relocate || pass->may_call) return sy_cache_compact_step(cache, &pass->moves, aged);
-    leave_out();
-    return false;
+    if (cache->relocate && !pass->may_call) {
+        leave_out();
+        return false;
+    }
+    bool more = sy_cache_compact_step(cache, &pass->moves, aged);
+    pass->bytes += pass->moves.discarded;
+    pass->moves.discarded = 0;
+    return more;
 }
 
 /* Memory pressure ends no reserve: such a cache gives back only what a pass by age would. */

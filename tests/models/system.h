@@ -45,7 +45,9 @@ sy_callback_note *model_callback_now(void) {
 
 /* ---- memory ---- */
 
-enum { MODEL_PAGE = 4096 };
+#ifndef MODEL_PAGE
+#    define MODEL_PAGE 4096
+#endif
 
 size_t sy_os_page_size(void) { return MODEL_PAGE; }
 

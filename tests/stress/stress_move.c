@@ -32,6 +32,11 @@ enum {
     CHILD_SECONDS = 60,
 };
 
+#ifndef CHANGE_SHARE
+#    define CHANGE_SHARE 1 /* of so many steps, one allocates or frees */
+#    define PAUSE_SHARE  0 /* after so many steps, a thread sleeps; 0: never */
+#endif
+
 typedef struct object {
     sy_handle handle;
     uint64_t writes;
@@ -149,9 +154,12 @@ static void step(worker *me) {
     size_t kind = stress_below(&me->random, CACHES);
     owned *mine = &me->objects[kind][stress_below(&me->random, OWN)];
     uint64_t choice = stress_below(&me->random, 16);
-    if (!mine->handle)
+    bool changes = stress_below(&me->random, CHANGE_SHARE) == 0;
+    if (!mine->handle && changes)
         make_object(mine, kind, choice % 2);
-    else if (choice < 3)
+    else if (!mine->handle)
+        return;
+    else if (choice < 3 && changes)
         free_object(mine, kind);
     else if (choice < 4)
         look_at_other(&me->random, kind);
@@ -168,12 +176,20 @@ static void thin_out(worker *me) {
     sy_thread_flush();
 }
 
+static void pause_thread(void) {
+    sy_thread_flush();
+    nanosleep(&(struct timespec){0, 100000}, NULL);
+}
+
 static void *work(void *argument) {
     worker *me = argument;
     uint64_t count = 0;
+    for (size_t i = 0; i < CACHES * OWN; i++)
+        make_object(&me->objects[i / OWN][i % OWN], i / OWN, true);
     for (; !over; count++) {
         step(me);
         if (stress_below(&me->random, 4000) == 0) thin_out(me);
+        if (PAUSE_SHARE && stress_below(&me->random, PAUSE_SHARE + 1) == 0) pause_thread();
     }
     atomic_fetch_add(&operations, count);
     return NULL;

@@ -275,9 +275,46 @@ static void find_slack(void) {
     sy_set_slack(0);
 }
 
+/* Names of which few are live, so that their words are folded. */
+enum { NAMES = 600, NAMES_KEPT = 20 };
+static sy_cache *movable;
+static sy_handle names[NAMES]; /* 0: freed */
+
+static void look_up_names(void) {
+    sy_read_guard guard = sy_read_enter();
+    for (size_t i = 0; i < NAMES; i++) {
+        const size_t *got = names[i] ? sy_read_get(movable, names[i]) : NULL;
+        must(!names[i] || (got && *got == i));
+    }
+    sy_read_leave(guard);
+}
+static void leave_names(void) {
+    movable = sy_cache_create(&(sy_cache_config){.size = 56, .flags = SY_HANDLES | SY_MOVABLE});
+    must(movable != NULL);
+    for (size_t i = 0; i < NAMES; i++) {
+        size_t *made = sy_handle_prepare(movable, &names[i]);
+        must(made != NULL);
+        *made = i;
+        sy_handle_publish(movable, names[i]);
+    }
+    for (size_t i = 0; i < NAMES; i++)
+        if (i % NAMES_KEPT) {
+            must(sy_handle_free(movable, names[i]));
+            names[i] = 0;
+        }
+    sy_thread_flush();
+}
+static void fold_names(void) { sy_cache_trim(movable); }
+static void leave_folded_names(void) {
+    leave_names();
+    fold_names();
+}
+
 static void go_on_in_child(void) {
     alarm(PATIENCE);
     must(sy_verify() == 0);
+    if (movable) fold_names();
+    if (movable) look_up_names();
     find_slack();
     work_on();
     must(sy_verify() == 0);
@@ -465,6 +502,8 @@ static const operation operations[] = {
     {"trim what was freed", free_all_spares, trim_spares, LONG},
     {"separate heap", nothing, use_separate_heap, SHORT},
     {"handles", nothing, use_handles, SHORT},
+    {"fold names", leave_names, fold_names, LONG},
+    {"unfold names", leave_folded_names, look_up_names, LONG},
     {"checks", nothing, use_checks, LONG},
     {"epochs", nothing, use_epochs, LONG},
     {"guarded objects", use_guards, use_guards, LONG},

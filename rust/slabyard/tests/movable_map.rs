@@ -77,6 +77,50 @@ fn memory_follows_what_is_live() {
     map.take(key).unwrap().verify(number);
 }
 
+/// A trim folds the words of few values away. Whoever asks next finds the values.
+#[test]
+fn values_are_found_after_a_trim_whoever_asks() {
+    let _alone = one_at_a_time();
+    let (map, left) = sparse("folded");
+    let trim = || while map.trim() > 0 {};
+    for (number, key) in left.iter().step_by(7) {
+        trim();
+        map.get(*key).unwrap().verify(*number);
+    }
+    trim();
+    assert_eq!(map.keys().count(), left.len());
+    trim();
+    map.for_each(|_, it| it.verify(it.0));
+    trim();
+    for (number, key) in left.iter().step_by(2) {
+        map.take(*key).unwrap().verify(*number);
+    }
+    trim();
+    assert!(left.iter().step_by(2).all(|(_, key)| !map.remove(*key)));
+    map.retain(|_, it| it.0 % 3 == 0);
+    trim();
+    map.clear();
+    assert_eq!(map.len(), 0);
+}
+
+#[test]
+fn a_map_that_was_trimmed_drops_its_values() {
+    let _alone = one_at_a_time();
+    let shared = Arc::new(());
+    let map = MovableMap::new();
+    let keys: Vec<_> = (0..COUNT)
+        .map(|_| map.insert((shared.clone(), [0u8; 100])))
+        .collect();
+    for (i, key) in keys.iter().enumerate() {
+        assert!(i % ONE_IN == 0 || map.remove(*key));
+    }
+    thread_flush();
+    map.trim();
+    assert_eq!(Arc::strong_count(&shared), COUNT / ONE_IN + 1);
+    drop(map);
+    assert_eq!(Arc::strong_count(&shared), 1);
+}
+
 #[test]
 fn a_guard_keeps_its_value_where_it_is() {
     let _alone = one_at_a_time();

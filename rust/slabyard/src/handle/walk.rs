@@ -61,7 +61,10 @@ impl Ordinals {
             // cache by now.
             let words = unsafe { cache.words_of(self.next, GROUP) };
             let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
-            if words.iter().map(read).fold(0, BitOr::bitor) & STATE != 0 {
+            let bits = unfolded(cache, self.next, || {
+                words.iter().map(read).fold(0, BitOr::bitor)
+            });
+            if bits & STATE != 0 {
                 self.left = GROUP;
                 return Some(());
             }
@@ -80,8 +83,9 @@ impl Ordinals {
         self.left -= 1;
         // SAFETY: the cache gave the ordinal. It may belong to another cache by now; the word
         // tells.
-        let word = unsafe { cache.word_of(ordinal) }.load(Ordering::Relaxed);
-        Some((ordinal, word))
+        let word = unsafe { cache.word_of(ordinal) };
+        let read = || word.load(Ordering::Relaxed);
+        Some((ordinal, unfolded(cache, ordinal, read)))
     }
 
     /// The next ordinal that has a live value, with its word.
@@ -94,6 +98,17 @@ impl Ordinals {
             }
         }
     }
+}
+
+/// What `read` reads of words. If it is 0, and the values of the cache move, the words may be
+/// folded: then they are unfolded first. A look-up does that, of any handle of the ordinal.
+#[inline]
+fn unfolded(cache: &Cache, ordinal: u32, read: impl Fn() -> u64) -> u64 {
+    let bits = read();
+    if bits != 0 || !cache.values_move() {
+        return bits;
+    }
+    cache.settled(ordinal.into(), |_| read())
 }
 
 /// Walks the keys of all values of a map whose values may move, without guards.

@@ -205,7 +205,7 @@ impl Cache {
     pub unsafe fn place_of_any(&self, ordinal: u32) -> *mut u8 {
         // SAFETY: as the caller says. If objects move, the word behind an object's is its place.
         unsafe {
-            if self.head().live != sys::SY_HANDLE_MOVING {
+            if !self.values_move() {
                 return self.place(ordinal);
             }
             let place = self.word_of(ordinal + 1).load(Ordering::Relaxed);
@@ -224,12 +224,27 @@ impl Cache {
         NonNull::new(unsafe { sys::sy_read_get_inline(self.0, handle).cast() })
     }
 
-    /// If the object of the handle is about to move, calls that off; if it is being moved, waits.
+    /// If the object of the handle is about to move, calls that off; if it is being moved, waits. If
+    /// its word is folded away, unfolds it. False: the handle is stale.
+    pub fn settle(self, handle: u64) -> bool {
+        self.settled(handle, |live| live)
+    }
+
+    /// The same; then calls `look`, with whether the handle is live. Meanwhile no word is folded.
     #[cold]
     #[inline(never)]
-    pub fn settle(self, handle: u64) {
-        // SAFETY: any 64 bits may be passed; the object is not used.
-        unsafe { sys::sy_read_get(self.0, handle) };
+    pub fn settled<R>(self, handle: u64, look: impl FnOnce(bool) -> R) -> R {
+        // SAFETY: the guard stays in this function. Any 64 bits may be passed.
+        unsafe {
+            let _guard = ReadGuard::new();
+            look(!sys::sy_read_get(self.0, handle).is_null())
+        }
+    }
+
+    /// Whether its objects move.
+    #[inline(always)]
+    pub fn values_move(&self) -> bool {
+        self.head().live == sys::SY_HANDLE_MOVING
     }
 
     /// Takes a place for an object, which look-ups do not find and which stays where it is until

@@ -1,0 +1,29 @@
+/*
+ * mover.h: the thread that moves objects, or folds blocks of their ordinals. There is one at a
+ * time, for one cache, and only for the length of a step. A fork waits for the end of the step.
+ *
+ * Below: movable.h. Above: compact.c, fold.c.
+ */
+#ifndef SY_CACHE_MOVER_H
+#define SY_CACHE_MOVER_H
+
+#include "cache/movable.h"
+
+enum { SY_MOVES_MOST = 128 }; /* objects of a step */
+
+/* What a step works on. In the child of a fork, the objects that another thread had chosen are live
+ * again, where they were. */
+typedef struct sy_moves {
+    sy_cache *cache;
+    size_t chosen;
+    sy_moving objects[SY_MOVES_MOST];
+} sy_moves;
+
+/* Begins a step; NULL: another thread is in one, this thread is in a read guard, or the process
+ * forks. */
+sy_moves *sy_mover_begin(sy_cache *cache);
+void sy_mover_end(void);
+
+extern SY_HIDDEN const sy_part sy_mover_part;
+
+#endif

@@ -1,0 +1,342 @@
+/*
+ * test_fold.c: the words of few live objects among many handles go back to the system, and every
+ * handle is good or stale as before, whichever function asks first.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <slabyard/slabyard.h>
+#include <slabyard/unstable.h>
+
+#include "cache/cache.h"
+#include "cache/movable.h"
+#include "chunk/side.h"
+#include "os/fake.h"
+#include "support/child.h"
+#include "support/services.h"
+
+enum { COUNT = 20000, SIZE = 100, LIVE_SHARE = 20 };
+
+typedef struct object {
+    sy_handle handle;
+    size_t number;
+    char rest[SIZE - 16];
+} object;
+
+static sy_handle handles[COUNT], stale[COUNT]; /* 0: none */
+
+static sy_cache *make(void) {
+    sy_cache_config config = {.name = "folded", .size = SIZE, .flags = SY_HANDLES | SY_MOVABLE};
+    sy_cache *cache = sy_cache_create(&config);
+    must(cache != NULL);
+    memset(stale, 0, sizeof stale);
+    return cache;
+}
+
+static void add(sy_cache *cache, size_t i) {
+    object *made = sy_handle_prepare(cache, &handles[i]);
+    must(made != NULL && handles[i] != stale[i]);
+    *made = (object){.handle = handles[i], .number = i};
+    sy_handle_publish(cache, handles[i]);
+}
+
+static void drop(sy_cache *cache, size_t i) {
+    must(sy_handle_free(cache, handles[i]));
+    stale[i] = handles[i];
+    handles[i] = 0;
+}
+
+static size_t folded_blocks(sy_cache *cache) {
+    size_t count = 0;
+    for (const sy_ordinal_block *block = cache->blocks.all; block; block = block->next)
+        count += block->folded != NULL;
+    return count;
+}
+
+static size_t blocks(const sy_cache *cache) { return cache->blocks.count / SY_BLOCK_OBJECTS; }
+
+/* A cache whose blocks are folded. */
+static sy_cache *make_folded(void) {
+    sy_cache *cache = make();
+    for (size_t i = 0; i < COUNT; i++) add(cache, i);
+    for (size_t i = 0; i < COUNT; i++)
+        if (i % LIVE_SHARE) drop(cache, i);
+    sy_thread_flush();
+    must(sy_cache_trim(cache) > 0);
+    must(blocks(cache) > 30 && folded_blocks(cache) == blocks(cache));
+    must(sy_cache_verify(cache) == 0);
+    return cache;
+}
+
+static void check(sy_cache *cache, size_t i) {
+    sy_read_guard guard = sy_read_enter();
+    const object *got = handles[i] ? sy_read_get(cache, handles[i]) : NULL;
+    must(!handles[i] || (got && got->handle == handles[i] && got->number == i));
+    must(!got || sy_handle_of(got) == handles[i]);
+    must(!stale[i] || !sy_read_get(cache, stale[i]));
+    sy_read_leave(guard);
+}
+
+static void check_all(sy_cache *cache) {
+    for (size_t i = 0; i < COUNT; i++) check(cache, i);
+    must(sy_cache_verify(cache) == 0);
+}
+
+static void end(sy_cache *cache) {
+    check_all(cache);
+    for (size_t i = 0; i < COUNT; i++)
+        if (handles[i]) drop(cache, i);
+    must(sy_cache_in_use(cache) == 0);
+    assert_int_equal(sy_cache_destroy(cache), 0);
+}
+
+/* ---- each way to a folded block ---- */
+
+static void a_look_up_unfolds_a_block(void **state) {
+    (void)state;
+    sy_cache *cache = make_folded();
+    size_t folded = folded_blocks(cache);
+    check(cache, 0);
+    must(folded_blocks(cache) == folded - 1);
+    for (size_t i = 1; i < 100; i++) check(cache, i); /* its neighbours */
+    must(folded_blocks(cache) == folded - 1);
+    check_all(cache);
+    must(folded_blocks(cache) == 0);
+    end(cache);
+}
+
+static void a_stale_handle_stays_stale(void **state) {
+    (void)state;
+    sy_cache *cache = make_folded();
+    for (size_t i = 0; i < COUNT; i++) {
+        if (!stale[i]) continue;
+        must(!sy_handle_pin(cache, stale[i]) && !sy_handle_free(cache, stale[i]));
+    }
+    check_all(cache);
+    for (size_t i = 0; i < COUNT; i++)
+        if (!handles[i]) add(cache, i);
+    check_all(cache);
+    end(cache);
+}
+
+static void forged_handles_find_nothing(void **state) {
+    (void)state;
+    sy_cache *cache = make_folded(), *other = make_folded();
+    for (uint64_t ordinal = 0; ordinal < 4 * COUNT; ordinal++) {
+        must(!sy_handle_free(cache, ordinal) && !sy_handle_pin(other, ordinal | 1));
+        must(!sy_handle_free(other, UINT64_C(7) << 32 | ordinal));
+    }
+    must(sy_cache_verify(cache) == 0 && sy_cache_verify(other) == 0);
+    end(other);
+    sy_cache_destroy_all(cache);
+}
+
+static void pins_and_frees_unfold_too(void **state) {
+    (void)state;
+    sy_cache *cache = make_folded();
+    for (size_t i = 0; i < COUNT; i += LIVE_SHARE) {
+        if (i % 3 == 0) {
+            drop(cache, i);
+            continue;
+        }
+        const object *pinned = sy_handle_pin(cache, handles[i]);
+        must(pinned && pinned->number == i);
+        sy_handle_unpin(cache, handles[i]);
+    }
+    end(cache);
+}
+
+static int note(void *arg, sy_handle handle, void *visited) {
+    const object *it = visited;
+    must(it->handle == handle && handles[it->number] == handle);
+    ++*(size_t *)arg;
+    return 0;
+}
+
+static void iteration_visits_objects_of_folded_blocks(void **state) {
+    (void)state;
+    size_t visited = 0;
+    sy_cache *cache = make_folded();
+    must(sy_handle_each(cache, note, &visited) == 0 && visited == COUNT / LIVE_SHARE);
+    end(cache);
+}
+
+static void an_address_leads_to_its_handle(void **state) {
+    (void)state;
+    const object *places[COUNT / LIVE_SHARE];
+    sy_cache *cache = make_folded();
+    for (size_t i = 0; i < COUNT; i += LIVE_SHARE) {
+        sy_read_guard guard = sy_read_enter();
+        places[i / LIVE_SHARE] = sy_read_get(cache, handles[i]);
+        sy_read_leave(guard);
+    }
+    sy_cache_trim(cache);
+    must(folded_blocks(cache) == blocks(cache));
+    for (size_t i = 0; i < COUNT; i += LIVE_SHARE)
+        must(sy_handle_of(places[i / LIVE_SHARE]) == handles[i]);
+    sy_cache_trim(cache);
+    for (size_t i = 0; i < COUNT; i += LIVE_SHARE) {
+        sy_cache_free(cache, (object *)(uintptr_t)places[i / LIVE_SHARE]);
+        handles[i] = 0;
+    }
+    end(cache);
+}
+
+/* The blocks' free ordinals are of use, and generations go on. */
+static void allocations_unfold_what_they_need(void **state) {
+    (void)state;
+    sy_cache *cache = make_folded();
+    for (int round = 0; round < 5; round++) {
+        size_t before = blocks(cache);
+        for (size_t i = 0; i < COUNT; i++)
+            if (!handles[i]) add(cache, i);
+        must(folded_blocks(cache) == 0 && blocks(cache) >= before);
+        check_all(cache);
+        for (size_t i = 0; i < COUNT; i++)
+            if ((i + (size_t)round) % LIVE_SHARE) drop(cache, i);
+        sy_thread_flush();
+        sy_cache_trim(cache);
+        must(folded_blocks(cache) > 0);
+    }
+    end(cache);
+}
+
+/* ---- what is not folded ---- */
+
+static void a_block_with_a_pinned_object_stays(void **state) {
+    (void)state;
+    sy_cache *cache = make();
+    for (size_t i = 0; i < COUNT; i++) add(cache, i);
+    const object *pinned = sy_handle_pin(cache, handles[0]);
+    for (size_t i = 1; i < COUNT; i++)
+        if (i % LIVE_SHARE) drop(cache, i);
+    sy_thread_flush();
+    sy_cache_trim(cache);
+    must(pinned->number == 0 && folded_blocks(cache) == blocks(cache) - 1);
+    sy_handle_unpin(cache, handles[0]);
+    sy_cache_trim(cache);
+    must(folded_blocks(cache) == blocks(cache));
+    end(cache);
+}
+
+static void a_block_with_many_objects_stays(void **state) {
+    (void)state;
+    sy_cache *cache = make();
+    for (size_t i = 0; i < COUNT; i++) add(cache, i);
+    for (size_t i = 0; i < COUNT; i++)
+        if (i % 2) drop(cache, i);
+    sy_thread_flush();
+    sy_cache_trim(cache);
+    must(folded_blocks(cache) <= 1); /* the last one has few ordinals that were ever used */
+    end(cache);
+}
+
+/* By age, a block is folded when it was not used for two passes; much later, if it was unfolded. */
+static void passes_by_age_fold_what_is_not_used(void **state) {
+    (void)state;
+    sy_compaction walk;
+    sy_cache *cache = make_folded();
+    check_all(cache);
+    int passes = 0;
+    for (; folded_blocks(cache) < blocks(cache) && passes < 50; passes++)
+        for (walk = (sy_compaction){.begun = false}; sy_cache_compact_step(cache, &walk, true);) {}
+    assert_in_range(passes, 8, 12);
+    end(cache);
+}
+
+static void without_memory_for_a_record_blocks_stay(void **state) {
+    (void)state;
+    sy_cache *cache = make_folded();
+    check_all(cache);
+    while (sy_side_take(64)) sy_fake_fail_from(SY_FAKE_ANY, 1);
+    for (size_t bytes = 128; bytes <= 4096; bytes *= 2)
+        while (sy_side_take(bytes)) {}
+    sy_cache_trim(cache);
+    sy_fake_reset();
+    must(folded_blocks(cache) <= 1); /* a small record fits where one of a free block was */
+    end(cache);
+}
+
+/* ---- the end of a cache, and forks ---- */
+
+static void a_cache_ends_with_folded_blocks(void **state) {
+    (void)state;
+    sy_cache_destroy_all(make_folded());
+    end(make_folded());
+}
+
+static void use_in_child(void *arg) {
+    sy_cache *cache = arg;
+    check_all(cache);
+    sy_cache_trim(cache);
+    end(cache);
+}
+
+static void the_child_of_a_fork_has_its_folded_blocks(void **state) {
+    needs(SY_OS_FORKS);
+    (void)state;
+    sy_cache *cache = make_folded();
+    assert_int_equal(in_child(use_in_child, cache), 0);
+    must(folded_blocks(cache) == blocks(cache));
+    end(cache);
+}
+
+/* The parent's other thread was in the middle of this, with the lock. */
+static void use_torn(void *arg) {
+    sy_cache *cache = arg;
+    sy_ordinal_block *block = cache->blocks.all;
+    sy_directory_words()[block->folded->live[0].ordinal] =
+        (uint64_t)block->folded->live[0].generation << 32 | cache->names.slot;
+    sy_directory_words()[block->folded->live[0].ordinal + 1] = block->folded->live[0].place;
+    cache->torn = true;
+    sy_caches_part.recover();
+    must(folded_blocks(cache) == 0);
+    end(cache);
+}
+
+static void a_child_unfolds_what_another_thread_was_folding(void **state) {
+    needs(SY_OS_FORKS);
+    (void)state;
+    sy_cache *cache = make_folded();
+    assert_int_equal(in_child(use_torn, cache), 0);
+    end(cache);
+}
+
+static int set_up(void **state) {
+    (void)state;
+    sy_fake_reset();
+    return 0;
+}
+
+/* Tools would have all caches checked, and objects with checks stay. */
+int main(void) {
+    setenv("SLABYARD", "tools=off", true);
+    sy_fake_reset();
+    must_have(SY_OS_DISCARDS, "memory that goes back");
+    if (sy_os_page_size() > SY_BLOCK_ORDINALS * sizeof(uint64_t)) return 77;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_look_up_unfolds_a_block, set_up),
+        cmocka_unit_test_setup(a_stale_handle_stays_stale, set_up),
+        cmocka_unit_test_setup(forged_handles_find_nothing, set_up),
+        cmocka_unit_test_setup(pins_and_frees_unfold_too, set_up),
+        cmocka_unit_test_setup(iteration_visits_objects_of_folded_blocks, set_up),
+        cmocka_unit_test_setup(an_address_leads_to_its_handle, set_up),
+        cmocka_unit_test_setup(allocations_unfold_what_they_need, set_up),
+        cmocka_unit_test_setup(a_block_with_a_pinned_object_stays, set_up),
+        cmocka_unit_test_setup(a_block_with_many_objects_stays, set_up),
+        cmocka_unit_test_setup(passes_by_age_fold_what_is_not_used, set_up),
+        cmocka_unit_test_setup(without_memory_for_a_record_blocks_stay, set_up),
+        cmocka_unit_test_setup(a_cache_ends_with_folded_blocks, set_up),
+        cmocka_unit_test_setup(the_child_of_a_fork_has_its_folded_blocks, set_up),
+        cmocka_unit_test_setup(a_child_unfolds_what_another_thread_was_folding, set_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
