@@ -19,6 +19,7 @@
 #include "debug/options.h"
 #include "debug/probes.h"
 #include "debug/stack.h"
+#include "debug/tags.h"
 #include "os/lock.h"
 #include "os/os.h"
 
@@ -43,7 +44,8 @@ typedef struct record {
     uint32_t thread; /* that allocated it: sy_os_thread */
     uint32_t site;   /* SY_PROFILE_COUNTED: number of the counter */
     uint32_t next;   /* number of the next record in its chain, or of the next free one; 0: none */
-    sy_profile_frees frees;
+    uint16_t frees;  /* sy_profile_frees */
+    uint16_t tag;    /* of the allocation (tags.h) */
 } record;
 
 typedef struct site {
@@ -295,7 +297,8 @@ void sy_profile_note(const void *object, size_t size, double chance, sy_profile_
                    .weight = (uint64_t)((double)PARTS / chance + 0.5),
                    .time = sy_os_now(),
                    .thread = sy_os_thread(),
-                   .frees = frees};
+                   .frees = (uint16_t)frees,
+                   .tag = (uint16_t)sy_tag_of_thread()};
     table *in = need_table();
     uint32_t stack = in ? sy_stack_whole() : 0;
     sy_lock_acquire(&lock);
@@ -579,7 +582,7 @@ const sy_part sy_profile_part = {
 
 #define PROFILE_VARIABLES(row)                                                                    \
     row(sy_profile_place, the_table) row(sy_profile_used, used) row(sy_profile_sites, site_count) \
-        row(sy_profile_set, mean_set)
+        row(sy_tags, sy_tags)
 
 static const sy_shape_row profile_shape_rows[] = {
     {"sy_profile_parts", PARTS, 0},
@@ -593,12 +596,21 @@ static const sy_shape_row profile_shape_rows[] = {
     SY_SHAPE_FIELD(sy_profile_record, record, time),
     SY_SHAPE_FIELD(sy_profile_record, record, thread),
     SY_SHAPE_FIELD(sy_profile_record, record, site),
+    SY_SHAPE_FIELD(sy_profile_record, record, tag),
     SY_SHAPE_TYPE(sy_profile_site, site),
     SY_SHAPE_FIELD(sy_profile_site, site, stack),
     SY_SHAPE_FIELD(sy_profile_site, site, allocated),
     SY_SHAPE_FIELD(sy_profile_site, site, freed),
     SY_SHAPE_FIELD(sy_profile_site, site, allocated_bytes),
     SY_SHAPE_FIELD(sy_profile_site, site, freed_bytes),
+    {"sy_tag_name", 0, SY_TAG_NAME_MAX + 1},
+    SY_SHAPE_FIELD(sy_tags, sy_tag_table, last),
+    SY_SHAPE_FIELD(sy_tags, sy_tag_table, names),
+    SY_SHAPE_FIELD(sy_tags, sy_tag_table, counts),
+    SY_SHAPE_TYPE(sy_tag_counts, sy_tag_counts),
+    SY_SHAPE_FIELD(sy_tag_counts, sy_tag_counts, allocations),
+    SY_SHAPE_FIELD(sy_tag_counts, sy_tag_counts, frees),
+    SY_SHAPE_FIELD(sy_tag_counts, sy_tag_counts, live_bytes),
     PROFILE_VARIABLES(SY_SHAPE_VARIABLE)};
 
 static const void *const profile_shape_addresses[] = {PROFILE_VARIABLES(SY_SHAPE_ADDRESS)};

@@ -10,43 +10,32 @@
 #include "debug/tags.h"
 
 #include <errno.h>
-#include <stdalign.h>
-#include <stdatomic.h>
 #include <string.h>
 
 #include "debug/callback.h"
 #include "os/lock.h"
 
-typedef struct sy_tag_counts {
-    alignas(64) _Atomic uint64_t allocations;
-    _Atomic uint64_t frees;
-    _Atomic size_t live_bytes, peak_bytes;
-} sy_tag_counts;
-
-enum { TAGS = SY_TAGS_MAX + 1 }; /* including the tag 0, for untagged allocations */
-
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_TAGS);
-static char names[TAGS][SY_TAG_NAME_MAX + 1];
-static _Atomic sy_tag count = 1; /* tags that have a name; grows under the lock */
-static sy_tag_counts counts[TAGS];
+sy_tag_table sy_tags;
 static SY_TLS sy_tag current;
 
 /* ---- names ---- */
 
 static sy_tag find_tag(const char *name, sy_tag end) {
     sy_tag tag = 0;
-    while (tag < end && strncmp(names[tag], name, SY_TAG_NAME_MAX) != 0) tag++;
+    while (tag < end && strncmp(sy_tags.names[tag], name, SY_TAG_NAME_MAX) != 0) tag++;
     return tag;
 }
 
 /* Finds the tag or adds it. The lock is held. */
 static sy_tag add_tag(const char *name) {
     SY_HOLDS(&lock);
-    sy_tag end = atomic_load_explicit(&count, memory_order_relaxed), tag = find_tag(name, end);
-    if (tag < end || tag == TAGS) return tag;
+    sy_tag end = atomic_load_explicit(&sy_tags.last, memory_order_relaxed) + 1;
+    sy_tag tag = find_tag(name, end);
+    if (tag < end || tag == SY_TAGS) return tag;
     /* strncpy fills the rest with zeros: a thread that a fork lost may have written there. */
-    strncpy(names[tag], name, SY_TAG_NAME_MAX);
-    atomic_store_explicit(&count, tag + 1, memory_order_release);
+    strncpy(sy_tags.names[tag], name, SY_TAG_NAME_MAX);
+    atomic_store_explicit(&sy_tags.last, tag, memory_order_release);
     return tag;
 }
 
@@ -54,16 +43,18 @@ sy_tag sy_tag_open(const char *name) {
     sy_lock_acquire(&lock);
     sy_tag tag = add_tag(name);
     sy_lock_release(&lock);
-    if (tag < TAGS) return tag;
+    if (tag < SY_TAGS) return tag;
     errno = ENOMEM;
     return 0;
 }
 
 sy_tag sy_tag_set(sy_tag tag) {
     sy_tag before = current;
-    current = tag < atomic_load_explicit(&count, memory_order_acquire) ? tag : 0;
+    current = tag <= atomic_load_explicit(&sy_tags.last, memory_order_acquire) ? tag : 0;
     return before;
 }
+
+sy_tag sy_tag_of_thread(void) { return current; }
 
 static void hold_names(void) { sy_lock_hold(&lock); }
 
@@ -80,7 +71,7 @@ static void raise_peak(_Atomic size_t *peak, size_t bytes) {
 }
 
 sy_tag sy_tag_count_allocation(size_t size) {
-    sy_tag_counts *of = &counts[current];
+    sy_tag_counts *of = &sy_tags.counts[current];
     atomic_fetch_add_explicit(&of->allocations, 1, memory_order_relaxed);
     size_t before = atomic_fetch_add_explicit(&of->live_bytes, size, memory_order_relaxed);
     raise_peak(&of->peak_bytes, before + size);
@@ -89,14 +80,14 @@ sy_tag sy_tag_count_allocation(size_t size) {
 
 /* Release: a thread that sees this free also sees the allocation. */
 void sy_tag_count_free(sy_tag tag, size_t size) {
-    atomic_fetch_sub_explicit(&counts[tag].live_bytes, size, memory_order_relaxed);
-    atomic_fetch_add_explicit(&counts[tag].frees, 1, memory_order_release);
+    atomic_fetch_sub_explicit(&sy_tags.counts[tag].live_bytes, size, memory_order_relaxed);
+    atomic_fetch_add_explicit(&sy_tags.counts[tag].frees, 1, memory_order_release);
 }
 
 static sy_tag_stats stats_of(sy_tag tag) {
-    sy_tag_counts *of = &counts[tag];
+    sy_tag_counts *of = &sy_tags.counts[tag];
     sy_tag_stats stats = {.tag = tag};
-    memcpy(stats.name, names[tag], sizeof stats.name);
+    memcpy(stats.name, sy_tags.names[tag], sizeof stats.name);
     stats.frees = atomic_load_explicit(&of->frees, memory_order_acquire);
     stats.allocations = atomic_load_explicit(&of->allocations, memory_order_relaxed);
     stats.live = (size_t)(stats.allocations - stats.frees);
@@ -108,9 +99,9 @@ static sy_tag_stats stats_of(sy_tag tag) {
 }
 
 int sy_tag_each(int (*visit)(void *arg, const sy_tag_stats *stats), void *arg) {
-    sy_tag end = atomic_load_explicit(&count, memory_order_acquire);
+    sy_tag last = atomic_load_explicit(&sy_tags.last, memory_order_acquire);
     int result = 0;
-    for (sy_tag tag = 0; tag < end && result == 0; tag++) {
+    for (sy_tag tag = 0; tag <= last && result == 0; tag++) {
         sy_tag_stats stats = stats_of(tag);
         SY_CALLBACK(call, .function = "visitor of sy_tag_each");
         result = visit(arg, &stats);

@@ -49,12 +49,21 @@ static _Atomic uint32_t state;
 static _Atomic uint32_t pauses;       /* number of threads that need a process without this one */
 static sy_flag forbidden;             /* by a sandbox */
 static SY_TLS bool is_it;             /* this thread is the maintenance thread */
-static _Atomic uint8_t asked;         /* a trim; set by `slabyard trim`, from another process */
 static _Atomic uint8_t account_asked; /* set by the handler of the signal of `stats-on` */
 static _Atomic uint32_t listens;      /* there is this handler: how many there were; 0: none */
 static bool observed;                 /* used by the maintenance thread: the observer runs */
 static _Atomic bool hidden;           /* the maintenance thread that ran last was started hidden */
 static _Atomic unsigned number; /* of the thread that may be in the process still; 0: of none */
+
+/* What `slabyard trim` writes, from another process: first the amount, if it asks for one, then
+ * `asked`, which is 0 again when the trim is done. */
+enum { ASKS_ALL = 1, ASKS_SOME };
+typedef struct trim_order {
+    _Atomic uint64_t bytes;
+    _Atomic uint64_t returned; /* by the last trim of an amount */
+    _Atomic uint8_t asked;
+} trim_order;
+static trim_order order;
 
 bool sy_maintenance_runs(void) {
     return atomic_load_explicit(&state, memory_order_relaxed) == RUNS;
@@ -90,12 +99,24 @@ static bool is_left_alone(void) {
     return sy_os_is_left_alone(observed ? 2 : 1);
 }
 
+/* Does the trim that the tool has asked for. The tool waits until `asked` is 0. */
+static void obey_tool(void) {
+    uint8_t what = atomic_load_explicit(&order.asked, memory_order_acquire);
+    if (what == ASKS_SOME) {
+        uint64_t bytes = atomic_load_explicit(&order.bytes, memory_order_relaxed);
+        size_t returned = sy_reclaim_some(bytes < SIZE_MAX ? (size_t)bytes : SIZE_MAX);
+        atomic_store_explicit(&order.returned, returned, memory_order_relaxed);
+    } else if (what) {
+        sy_reclaim_at_once();
+    }
+    if (what) atomic_store_explicit(&order.asked, 0, memory_order_release);
+}
+
 /* Does what the observer's readings call for, and what the tool asked for. */
 static void relieve(void) {
     unsigned saw = atomic_exchange_explicit(&sy_observer_saw, 0, memory_order_acquire);
-    bool is_asked = atomic_load_explicit(&asked, memory_order_acquire);
-    if (saw & SY_OBSERVER_STALL || is_asked) sy_reclaim_at_once();
-    if (is_asked) atomic_store_explicit(&asked, 0, memory_order_release);
+    if (saw & SY_OBSERVER_STALL) sy_reclaim_at_once();
+    obey_tool();
     if (saw & SY_OBSERVER_LIMIT) sy_reclaim_near_limit();
     bool may_write = !sy_os_is_hidden(); /* a thread that the C library knows */
     if (may_write && atomic_exchange_explicit(&account_asked, 0, memory_order_acquire))
@@ -392,10 +413,16 @@ const sy_part sy_maintenance_part = {.finish = obey_options, .recover = forget_t
 
 /* ---- for tools that read the process (base/shape.h) ---- */
 
-#define MAINTENANCE_VARIABLES(row) row(sy_trim_asked, asked) row(sy_maintenance_state, state)
+#define MAINTENANCE_VARIABLES(row) row(sy_trim_order, order) row(sy_maintenance_state, state)
 
-static const sy_shape_row maintenance_shape_rows[] = {{"sy_maintenance_runs", RUNS, 0},
-                                                      MAINTENANCE_VARIABLES(SY_SHAPE_VARIABLE)};
+static const sy_shape_row maintenance_shape_rows[] = {
+    {"sy_maintenance_runs", RUNS, 0},
+    {"sy_trim_asks_all", ASKS_ALL, 0},
+    {"sy_trim_asks_some", ASKS_SOME, 0},
+    SY_SHAPE_FIELD(sy_trim_order, trim_order, bytes),
+    SY_SHAPE_FIELD(sy_trim_order, trim_order, returned),
+    SY_SHAPE_FIELD(sy_trim_order, trim_order, asked),
+    MAINTENANCE_VARIABLES(SY_SHAPE_VARIABLE)};
 
 static const void *const maintenance_shape_addresses[] = {MAINTENANCE_VARIABLES(SY_SHAPE_ADDRESS)};
 

@@ -510,23 +510,24 @@ size_t sy_trim(void) {
     return bytes + sy_chunk_trim(&sy_memory_main) + sy_magazine_trim();
 }
 
-static void begin_on_request(sy_pass *pass) {
+static void begin_trim(sy_pass *pass, bool by_program) {
     begin_stages(pass, AT_ONCE);
-    pass->may_call = pass->on_request = true;
+    pass->on_request = by_program;
+    pass->may_call = by_program || !sy_os_is_hidden();
 }
 
 /* Continues a pass. After its end it begins another one, which reaches the clients and chunks that
  * lie before the place where the first was continued. */
-static size_t trim_until(sy_pass *pass, size_t bytes, uint64_t budget_ns) {
+static size_t trim_until(sy_pass *pass, bool by_program, size_t bytes, uint64_t budget_ns) {
     uint64_t began = sy_os_now();
     int rounds = pass->stage == NOTHING ? 1 : 2;
-    if (pass->stage == NOTHING) begin_on_request(pass);
+    if (pass->stage == NOTHING) begin_trim(pass, by_program);
     size_t before = pass->bytes;
     while (pass->bytes - before < bytes && sy_os_now() - began < budget_ns) {
         if (step(pass)) continue;
         if (--rounds == 0) break;
         size_t so_far = pass->bytes;
-        begin_on_request(pass);
+        begin_trim(pass, by_program);
         pass->bytes = so_far;
     }
     return pass->bytes - before;
@@ -539,9 +540,18 @@ size_t sy_trim_some(size_t bytes, uint64_t budget_ns) {
     own_turns.has_taken = true;
     bool mine = !atomic_exchange_explicit(&taken, true, memory_order_acquire);
     own_turns.has_taken = mine || outer;
-    size_t done = trim_until(mine ? &kept : &other, bytes, budget_ns);
+    size_t done = trim_until(mine ? &kept : &other, true, bytes, budget_ns);
     if (mine) atomic_store_explicit(&taken, false, memory_order_release);
     own_turns.has_taken = outer;
     errno = error;
     return done;
+}
+
+size_t sy_reclaim_some(size_t bytes) {
+    sy_pass pass = {.stage = NOTHING};
+    size_t done = trim_until(&pass, false, bytes, UINT64_MAX);
+    if (done >= bytes) return done;
+    reach_threads(true);
+    pass.stage = NOTHING;
+    return done + trim_until(&pass, false, bytes - done, UINT64_MAX);
 }

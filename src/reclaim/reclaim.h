@@ -31,12 +31,16 @@
  * work that would call some: a client's flush, or moves. */
 extern SY_HIDDEN _Atomic bool sy_reclaim_leaves_out;
 
-/* Does a whole pass by age. If another pass is at work, it does the rest of that one first. These
- * two functions also take the items of threads that sleep (magazine/sleepers.h). */
+/* Does a whole pass by age. If another pass is at work, it does the rest of that one first. This
+ * and the next two functions also take the items of threads that sleep (magazine/sleepers.h). */
 void sy_reclaim_by_age(void);
 
 /* Does a whole pass at once, unless there was one shortly before. */
 void sy_reclaim_at_once(void);
+
+/* Does a pass of its own, at once, until it has returned so many bytes. It reaches into sleeping
+ * threads only if the rest is not enough, and ends no reserve. Returns the number of bytes. */
+size_t sy_reclaim_some(size_t bytes);
 
 /* If the process is near its memory limit by the last reading, returns as much free memory as it
  * should. */

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "os/fake.h"
+#include "reclaim/reclaim.h"
 #include "support/ages.h"
 #include "support/page_size.h"
 #include "support/services.h"
@@ -142,6 +143,25 @@ static void what_was_reserved_goes_too(void **state) {
     assert_true(sy_trim_some(SIZE_MAX, EVER) >= COUNT * 64);
     assert_int_equal(stats_of(cache).mapped, 0);
     end(cache);
+}
+
+/* As the maintenance thread does it for `slabyard trim`. */
+static void a_trim_asked_from_outside_ends_no_reserve(void **state) {
+    needs(SY_OS_DISCARDS);
+    (void)state;
+    sy_cache *reserved = make(64, 0);
+    sy_cache *cache = with_much_to_give();
+    assert_int_equal(sy_cache_reserve(reserved, COUNT), 0);
+    size_t mapped = stats_of(reserved).mapped;
+    assert_int_equal(sy_reclaim_some(0), 0);
+    uint64_t before = sy_fake_bytes(SY_FAKE_DISCARD);
+    assert_in_range(sy_reclaim_some(1 << 20), 1 << 20, (1 << 20) + STEP_MOST);
+    assert_true(sy_fake_bytes(SY_FAKE_DISCARD) > before);
+    sy_reclaim_some(SIZE_MAX);
+    assert_int_equal(sy_reclaim_some(1), 0);
+    assert_int_equal(stats_of(reserved).mapped, mapped);
+    end(reserved);
+    give_up(cache);
 }
 
 /* ---- time ---- */
@@ -333,6 +353,7 @@ int main(void) {
         TEST(fewer_bytes_say_that_there_is_no_more),
         TEST(what_lies_before_the_last_stop_is_reached),
         TEST(what_was_reserved_goes_too),
+        TEST(a_trim_asked_from_outside_ends_no_reserve),
         TEST(it_stops_when_the_time_is_over),
         TEST(a_longer_budget_gets_further),
         TEST(calls_at_once_disturb_nobody),

@@ -375,6 +375,24 @@ pub fn time(text: &str) -> Result<Duration, String> {
         .ok_or("from 0.1s to 2777h".to_string())
 }
 
+/// Parses `64M`, `1.5G`, `100k` or a number of bytes; units are of 1,024.
+pub fn size(text: &str) -> Result<u64, String> {
+    let wrong = || "a number of bytes, such as 65536, 64k, 64M or 1.5G".to_string();
+    let text = text.trim_end_matches('B').trim_end_matches('i');
+    let (number, shift) = match text.chars().last().map(|unit| unit.to_ascii_lowercase()) {
+        Some('k') => (&text[..text.len() - 1], 10),
+        Some('m') => (&text[..text.len() - 1], 20),
+        Some('g') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let number: f64 = number.parse().map_err(|_| wrong())?;
+    let bytes = number * f64::from(1u32 << shift);
+    (0.0..1e18)
+        .contains(&bytes)
+        .then_some(bytes as u64)
+        .ok_or_else(wrong)
+}
+
 fn ready_when(text: &str) -> Result<Ready, String> {
     service::ready_when(text).map_err(|error| error.to_string())
 }

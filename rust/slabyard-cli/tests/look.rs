@@ -91,6 +91,29 @@ fn a_snapshot_goes_into_a_pipe_and_does_not_replace_it() {
 }
 
 #[test]
+fn the_ending_of_a_file_says_what_map_draws() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = format!("drawn-{}", std::process::id());
+    let waits = Waits::named(folder.path(), &name);
+    waits.text(folder.path(), &["threads", &name]);
+    for (file, start) in [
+        ("map.png", &b"\x89PNG\r\n\x1a\n"[..]),
+        ("map.svg", b"<svg "),
+        ("map.HTML", b"<!DOCTYPE html>"),
+    ] {
+        done(folder.path(), ["map", &name, "-o", file]);
+        let bytes = std::fs::read(folder.path().join(file)).unwrap();
+        assert!(bytes.starts_with(start), "{file}");
+    }
+    let again = slabyard(folder.path(), ["map", &name, "-o", "map.png"]);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(stderr(&again).contains("map.png exists; --force replaces it"));
+    let other = slabyard(folder.path(), ["map", &name, "-o", "map.gif"]);
+    assert!(stderr(&other).contains("must end in .html, .svg or .png"));
+    assert!(!folder.path().join("map.gif").exists());
+}
+
+#[test]
 fn names_in_a_snapshot_do_not_reach_the_terminal_as_they_are() {
     let folder = tempfile::tempdir().unwrap();
     let account = r#"{"slabyard_account": 1, "time": 1.0, "pid": 1, "program": "a\u001b[31m",
@@ -133,6 +156,21 @@ fn what_cannot_be_looked_into_is_said() {
         "{}",
         stderr(&output)
     );
+}
+
+#[test]
+fn an_amount_to_trim_is_a_number_of_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    for (amount, words) in [
+        ("lots", "a number of bytes, such as 65536, 64k, 64M or 1.5G"),
+        ("-1", "unexpected argument"),
+        ("0", "less than a byte"),
+        ("64MiB", "there is no process \"no-such-program\""),
+    ] {
+        let output = slabyard(folder.path(), ["trim", "no-such-program", amount]);
+        assert!(!output.status.success());
+        assert!(stderr(&output).contains(words), "{}", stderr(&output));
+    }
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! The account of a process: each resident page is counted once, under what it is for.
 
 use super::heap::{self, Heap, Holder, Kind, Own};
-use super::image::{Image, Mapping, Weight};
+use super::image::{Image, Mapping, Resident, Weight};
 use super::segments::{self, Segment, State};
 use super::shape;
+use super::tags::Tags;
 use anyhow::{bail, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -177,6 +178,9 @@ pub struct Account {
     /// One for each thread, in order of number: it may use several copies of the library.
     pub threads: Vec<ThreadRow>,
     pub files: Vec<FileRow>,
+    /// Live memory by the program's tags; `None`: it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Tags>,
     pub problems: Vec<String>,
     /// What the account cannot tell, in sentences.
     #[serde(default)]
@@ -249,6 +253,7 @@ impl Account {
             caches: caches.into_values().collect(),
             threads: threads.into_values().collect(),
             files,
+            tags: Tags::merged(heaps.iter().filter_map(|heap| heap.tags.as_ref())),
             problems: sums.problems,
             remarks: Vec::new(),
         }
@@ -268,6 +273,83 @@ impl Account {
     /// The system's figure, less the account's: the process ran on between them.
     pub fn residual(&self) -> Option<i64> {
         Some(self.system_rss_bytes? as i64 - self.rss_bytes as i64)
+    }
+}
+
+/// What lies in some areas of a heap.
+struct AreaSums {
+    /// The figures of each cache of the heap.
+    rows: Vec<CacheRow>,
+    /// Objects and bytes that wait in magazines of each thread of the heap.
+    threads: Vec<(u64, u64)>,
+    /// There are few parts and millions of segments: a short list is faster than a map.
+    parts: Vec<(What, Weight)>,
+    address_space: u64,
+}
+
+/// Sums up the areas, in several threads if there are many.
+fn sums_of_areas(heap: &Heap, resident: &Resident) -> Vec<AreaSums> {
+    const THREADS_MAX: usize = 4;
+    const LEAST: usize = 64;
+    let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
+    let threads = processors.min(THREADS_MAX).min(heap.areas.len() / LEAST);
+    let share = heap.areas.len().div_ceil(threads.max(1)).max(1);
+    let mut shares = heap.areas.chunks(share);
+    let first = shares.next().unwrap_or_default();
+    std::thread::scope(|scope| {
+        let sum = |areas| AreaSums::of(heap, areas, resident);
+        let others: Vec<_> = shares
+            .map(|areas| (areas, scope.spawn(move || sum(areas))))
+            .collect();
+        let mut all = vec![sum(first)];
+        // If a thread cannot do it, this one does.
+        all.extend(
+            others
+                .into_iter()
+                .map(|(areas, one)| one.join().unwrap_or_else(|_| sum(areas))),
+        );
+        all
+    })
+}
+
+impl AreaSums {
+    fn of(heap: &Heap, areas: &[heap::Area], resident: &Resident) -> AreaSums {
+        let mut sums = AreaSums {
+            rows: vec![CacheRow::default(); heap.caches.len()],
+            threads: vec![(0, 0); heap.threads.len()],
+            parts: Vec::new(),
+            address_space: 0,
+        };
+        let mut cursor = resident.cursor();
+        segments::each_of(heap, areas, &mut |segment| {
+            sums.add_segment(heap, segment, cursor.between(segment.range.clone()));
+        });
+        sums
+    }
+
+    fn add_segment(&mut self, heap: &Heap, segment: &Segment, weight: Weight) {
+        let space = (segment.range.end - segment.range.start).saturating_sub(weight.bytes);
+        self.address_space = self.address_space.saturating_add(space);
+        let size = segment.cache.map_or(0, |at| heap.caches[at].size);
+        for (what, part) in parts_of(segment, weight, size).into_iter().flatten() {
+            self.add_part(what, part);
+        }
+        if let Some(cache) = segment.cache {
+            self.rows[cache].add(segment, weight);
+        }
+        if let State::Waiting(Holder::Thread(thread)) = segment.state {
+            if let Some(row) = self.threads.get_mut(thread as usize) {
+                row.0 += segment.count;
+                row.1 += weight.bytes;
+            }
+        }
+    }
+
+    fn add_part(&mut self, what: What, part: Weight) {
+        match self.parts.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, sum)) => *sum += part,
+            None => self.parts.push((what, part)),
+        }
     }
 }
 
@@ -298,50 +380,32 @@ impl Sums<'_> {
     }
 
     fn add_heap(&mut self, heap: &Heap) -> (Vec<CacheRow>, Vec<ThreadRow>) {
-        let mut rows: Vec<CacheRow> = heap.caches.iter().map(row_of).collect();
-        let mut threads: Vec<ThreadRow> = heap
-            .threads
-            .iter()
-            .map(|thread| ThreadRow {
-                number: thread.number,
-                state: '?',
-                ..ThreadRow::default()
-            })
-            .collect();
         for area in &heap.areas {
             self.claim(&area.range);
         }
-        let resident = &self.image.resident;
-        // There are few parts and millions of segments: a short list is faster than a map.
-        let mut parts: Vec<(What, Weight)> = Vec::new();
-        let mut address_space = 0;
-        segments::each(heap, &mut |segment| {
-            let weight = resident.between(segment.range.clone());
-            address_space += (segment.range.end - segment.range.start).saturating_sub(weight.bytes);
-            let size = segment.cache.map_or(0, |at| heap.caches[at].size);
-            for (what, part) in parts_of(segment, weight, size).into_iter().flatten() {
-                match parts.iter_mut().find(|(known, _)| *known == what) {
-                    Some((_, sum)) => *sum += part,
-                    None => parts.push((what, part)),
-                }
+        let mut rows: Vec<CacheRow> = heap.caches.iter().map(row_of).collect();
+        let thread = |thread: &heap::Thread| ThreadRow {
+            number: thread.number,
+            state: '?',
+            ..ThreadRow::default()
+        };
+        let mut threads: Vec<ThreadRow> = heap.threads.iter().map(thread).collect();
+        for sums in sums_of_areas(heap, &self.image.resident) {
+            for (row, more) in rows.iter_mut().zip(&sums.rows) {
+                row.add_row(more);
             }
-            if let Some(cache) = segment.cache {
-                rows[cache].add(segment, weight);
+            for (row, (objects, bytes)) in threads.iter_mut().zip(sums.threads) {
+                row.waiting_objects += objects;
+                row.waiting_bytes += bytes;
             }
-            if let State::Waiting(Holder::Thread(thread)) = segment.state {
-                if let Some(row) = threads.get_mut(thread as usize) {
-                    row.waiting_objects += segment.count;
-                    row.waiting_bytes += weight.bytes;
-                }
+            for (what, weight) in sums.parts {
+                self.add(what, weight);
             }
-        });
+            self.address_space = self.address_space.saturating_add(sums.address_space);
+        }
         for (row, cache) in rows.iter_mut().zip(&heap.caches) {
             row.live_objects = row.live_objects.saturating_sub(cache.retired);
         }
-        for (what, weight) in parts {
-            self.add(what, weight);
-        }
-        self.address_space = self.address_space.saturating_add(address_space);
         self.add_own(heap);
         (rows, threads)
     }
@@ -376,7 +440,7 @@ impl Sums<'_> {
         let mut files: HashMap<String, u64> = HashMap::new();
         let mut sum = Weight::default();
         let mut before: Option<&Mapping> = None;
-        for mapping in &self.image.mappings {
+        for mapping in self.image.mappings.iter() {
             let resident = &self.image.resident;
             let mut weight = resident.between(mapping.range.clone());
             sum += weight;

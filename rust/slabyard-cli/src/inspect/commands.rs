@@ -2,6 +2,7 @@
 
 use super::snapshot::{self, write_whole, Snapshot, StackRow};
 use super::{map, metrics, process, text, top, trim, watch, Depth, Look};
+use crate::cli::size;
 use crate::profile::{leaks, live};
 use crate::ui;
 use anyhow::{bail, Context, Result};
@@ -21,7 +22,7 @@ pub enum Ask {
     Pins(PinsArgs),
     /// Say what lies at an address of a process
     Whatis(WhatisArgs),
-    /// Draw the heap of a process: a page to zoom into (.html), or a picture (.svg)
+    /// Draw the heap of a process: a page to zoom into (.html), or a picture (.svg, .png)
     Map(MapArgs),
     /// List the live objects of a cache: their addresses and sizes
     Walk(WalkArgs),
@@ -30,7 +31,7 @@ pub enum Ask {
     Leaks(LeaksArgs),
     /// Look for free objects that are in two places or in the wrong one, as after a double free
     Verify(VerifyArgs),
-    /// Ask a running process to give its free memory back now
+    /// Ask a running process to give free memory back now: all, or an amount
     Trim(TrimArgs),
     /// Write the account of a process to a file
     Snapshot(SnapshotArgs),
@@ -97,8 +98,8 @@ pub struct MapArgs {
     /// The process: its number, its name if it is the only one, or a core file
     #[arg(value_name = "PROCESS")]
     process: String,
-    /// The file to write: FILE.html is a page that needs no network, FILE.svg an overview for
-    /// documents. (For a PNG, make one from the SVG, with rsvg-convert for example.)
+    /// The file to write: FILE.html is a page that needs no network, FILE.svg or FILE.png an overview
+    /// for documents and messages
     #[arg(short, long, value_name = "FILE", value_parser = map_file)]
     output: PathBuf,
     /// Replace the file if it exists
@@ -144,6 +145,9 @@ pub struct TrimArgs {
     /// The process: its number, or its name if it is the only one
     #[arg(value_name = "PROCESS")]
     process: String,
+    /// How much, such as 64MiB or 1.5G; all of it if you leave this out
+    #[arg(value_name = "AMOUNT", value_parser = amount)]
+    amount: Option<u64>,
 }
 
 #[derive(Args)]
@@ -182,11 +186,18 @@ fn address(text: &str) -> Result<u64, String> {
     u64::from_str_radix(digits, 16).map_err(|_| "not a hexadecimal number".to_string())
 }
 
+fn amount(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        0 => Err("less than a byte; without an amount, all free memory goes back".into()),
+        bytes => Ok(bytes),
+    }
+}
+
 fn map_file(text: &str) -> Result<PathBuf, String> {
     let file = PathBuf::from(text);
     match map::Format::of(&file) {
         Some(_) => Ok(file),
-        None => Err("the name must end in .html or .svg".into()),
+        None => Err("the name must end in .html, .svg or .png".into()),
     }
 }
 
@@ -245,7 +256,7 @@ pub fn run(ask: &Ask) -> Result<u8> {
             ui::print(&leaks::of(&look, args.stacks)?)?;
         }
         Ask::Verify(args) => return verify(&args.process),
-        Ask::Trim(args) => ui::print(&trim::trim(process(&args.process)?)?)?,
+        Ask::Trim(args) => ui::print(&trim::trim(process(&args.process)?, args.amount)?)?,
         Ask::Snapshot(args) => write_snapshot(args)?,
         Ask::Diff(args) => {
             let (before, after) = (Snapshot::read(&args.before)?, Snapshot::read(&args.after)?);
@@ -265,7 +276,10 @@ fn show_account(args: &AccountArgs) -> Result<()> {
     } else {
         Depth::Whole
     };
-    let account = look(&args.process, depth)?.account();
+    let look = look(&args.process, depth)?;
+    let account = look.account();
+    // The process ends here: to free hundreds of thousands of slabs one by one would only take time.
+    std::mem::forget(look);
     ui::print(&match (args.json, args.openmetrics) {
         (true, _) => Snapshot::of(account).to_json()?,
         (_, true) => metrics::open_metrics(&[account]),
@@ -292,9 +306,10 @@ fn verify(process: &str) -> Result<u8> {
 }
 
 fn write_map(args: &MapArgs) -> Result<()> {
-    let format = map::Format::of(&args.output).context("the name must end in .html or .svg")?;
+    let format =
+        map::Format::of(&args.output).context("the name must end in .html, .svg or .png")?;
     may_write(&args.output, args.force)?;
-    let map = map::draw(&look(&args.process, Depth::Quick)?, format);
+    let map = map::draw(&look(&args.process, Depth::Quick)?, format)?;
     write_whole(&args.output, &map)
 }
 

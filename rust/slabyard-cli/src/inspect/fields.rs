@@ -1,8 +1,9 @@
 //! The fields of the library's structures that [`heap`](super::heap) reads.
 
 use super::image::Image;
-use super::shape::{Field, Names};
+use super::shape::{Field, Names, Record};
 use anyhow::Result;
+use std::ops::Range;
 
 /// The fields of a cache that are read.
 pub(super) struct CacheFields {
@@ -167,6 +168,49 @@ impl MagazineFields {
             number_mask: (1 << names.constant("SY_DEPOT_TAG_SHIFT")?.min(63)) - 1,
             mixed_client: names.constant("SY_CLASS_MIXED")?,
         })
+    }
+
+    /// The magazines of a slot: the loaded one, and the second one.
+    pub fn loads(&self, slot: Record, client: u32, thread: u32) -> impl Iterator<Item = Load> {
+        let (loaded, previous) = (slot.get(self.loaded), slot.get(self.previous));
+        let first = (loaded != 0).then(|| Load {
+            magazine: loaded,
+            client,
+            thread,
+            top: slot.get(self.top),
+            gone: slot.get(self.gone),
+        });
+        let second = (previous != 0 && previous != loaded).then_some(Load {
+            magazine: previous,
+            client,
+            thread,
+            top: 0,
+            gone: 0,
+        });
+        first.into_iter().chain(second)
+    }
+}
+
+/// A magazine in a slot of a thread.
+pub(super) struct Load {
+    pub magazine: u64,
+    pub client: u32,
+    /// The index of the thread.
+    pub thread: u32,
+    /// Where its items end, and which of them come first; 0: the magazine's count holds.
+    top: u64,
+    gone: u64,
+}
+
+impl Load {
+    /// Which of its items there are. A `top` outside of the magazine belongs to another one, which
+    /// the thread is just exchanging.
+    pub fn which(&self, items: u64, count: u64, most: u64) -> Range<u64> {
+        match self.top.checked_sub(items) {
+            _ if self.top == 0 => 0..count,
+            Some(bytes) if bytes / 8 <= most => self.gone..bytes / 8,
+            _ => 0..0,
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 //! takes such pages away when memory is short, the head of a library first. They are read from the
 //! file. A read through the process would give it the page.
 
-use super::image::Source;
+use super::image::{read_each, Source};
+use super::remote;
 use procfs::process::{MMPermissions, MMapPath, MemoryMap, MemoryMaps};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -12,7 +13,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// A part of the address space whose bytes only a file has.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Part {
     range: Range<u64>,
     /// The index of the mapping.
@@ -21,6 +22,7 @@ struct Part {
 }
 
 /// A mapping of a file.
+#[derive(Clone)]
 struct Mapped {
     range: Range<u64>,
     path: PathBuf,
@@ -77,6 +79,15 @@ impl Memory {
         self.parts.iter().map(|part| part.range.clone())
     }
 
+    /// Whether a file has some of it.
+    fn is_of_file(&self, range: &Range<u64>) -> bool {
+        let at = self
+            .parts
+            .partition_point(|part| part.range.end <= range.start);
+        let next = self.parts.get(at);
+        next.is_some_and(|part| part.range.start < range.end)
+    }
+
     fn read_file(&self, mapped: &Mapped, offset: u64, into: &mut [u8]) -> bool {
         let mut open = self.open.borrow_mut();
         let file = open
@@ -124,6 +135,23 @@ impl Source for Memory {
                 self.read_file(&self.mapped[part.mapping], offset, into)
             }
             None => self.memory.read_exact_at(into, address).is_ok(),
+        }
+    }
+
+    fn again(&self) -> Option<Box<dyn Source + Send>> {
+        Some(Box::new(Memory {
+            pid: self.pid,
+            memory: self.memory.try_clone().ok()?,
+            mapped: self.mapped.clone(),
+            parts: self.parts.clone(),
+            open: RefCell::default(),
+        }))
+    }
+
+    fn read_all(&self, parts: &[Range<u64>], into: &mut [u8]) {
+        let of_files = parts.iter().any(|part| self.is_of_file(part));
+        if of_files || !remote::read_all(self.pid, parts, into) {
+            read_each(self, parts, into);
         }
     }
 }

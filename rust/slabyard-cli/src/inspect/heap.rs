@@ -4,12 +4,14 @@
 //! The process runs on, so a list may change while it is read, and single objects may seem to be in
 //! two places. Lists that make no sense end early. What was given up is noted in `problems`.
 
-use super::fields::{CacheFields, MagazineFields, Ordinals, RunFields};
-use super::image::Image;
+use super::fields::{CacheFields, Load, MagazineFields, Ordinals, RunFields};
+use super::image::{Again, Image};
 use super::shape::{Field, Found, Names, Record};
+use super::tags::{self, Tags};
 use anyhow::Result;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Who holds a free object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -213,6 +215,8 @@ pub struct Heap {
     pub own: Vec<(Range<u64>, Own)>,
     /// Pages of guarded objects.
     pub guarded: Range<u64>,
+    /// Live memory by tag; `None`: the program has no tags.
+    pub tags: Option<Tags>,
     /// What could not be read.
     pub problems: Vec<String>,
 }
@@ -222,6 +226,12 @@ const LIST_MAX: usize = 1 << 22;
 
 /// No slab has more slots: the smallest of them in the largest slab (src/cache/slab.h).
 const SLOTS_MAX: u64 = 1 << 20;
+
+/// Headers of chunks that are read at once: 2 MiB.
+const HEADERS_AT_ONCE: usize = 128;
+
+/// Units of a chunk; a description may say anything.
+const UNITS_USUAL: usize = 64;
 
 /// What a slot, and a piece of a mixed unit, cost of the image's budget: they are looked at later.
 const SLOT_COST: u64 = 8;
@@ -237,25 +247,44 @@ pub fn read(image: &Image, found: &Found) -> Result<Heap> {
             file: found.file.clone(),
             ..Heap::default()
         },
-        by_address: HashMap::new(),
-        by_client: HashMap::new(),
+        caches: Arc::default(),
+        loads: Vec::new(),
     };
     reader.heap.own.push((found.range.clone(), Own::Library));
+    reader.own()?;
     reader.caches()?;
     reader.areas()?;
     reader.waiting()?;
-    reader.own()?;
+    reader.sort_own();
+    reader.tags_of_program();
     if image.is_spent() {
         reader.heap.problems.push(GAVE_UP.into());
     }
-    let mut heap = reader.heap;
+    let Reader {
+        mut heap, caches, ..
+    } = reader;
+    heap.caches =
+        Arc::try_unwrap(caches).map_or_else(|caches| caches.all.clone(), |caches| caches.all);
     drop_overlaps(&mut heap);
-    heap.waiting.sort_by_key(|one| one.address);
+    sort(&mut heap.waiting);
     let pairs = heap.waiting.windows(2);
     let twice = pairs.filter(|pair| pair[0].address == pair[1].address);
     heap.twice = twice.map(|pair| (pair[0], pair[1])).collect();
     heap.waiting.dedup_by_key(|one| one.address);
     Ok(heap)
+}
+
+/// Sorts by address: each half in a thread, then both, of which a sort makes one pass.
+fn sort(waiting: &mut [Waiting]) {
+    const LEAST: usize = 1 << 14;
+    if waiting.len() >= LEAST {
+        let (one, two) = waiting.split_at_mut(waiting.len() / 2);
+        std::thread::scope(|scope| {
+            scope.spawn(|| two.sort_by_key(|one| one.address));
+            one.sort_by_key(|one| one.address);
+        });
+    }
+    waiting.sort_by_key(|one| one.address);
 }
 
 const GAVE_UP: &str = "its structures lead around in circles, so reading them was given up";
@@ -297,21 +326,34 @@ pub fn drop_shared(heaps: &mut [Heap]) {
     }
 }
 
-struct Reader<'a> {
-    image: &'a Image,
-    names: &'a Names,
-    heap: Heap,
-    /// Indexes of caches by their address, and by the number of their client.
-    by_address: HashMap<u64, usize>,
-    by_client: HashMap<u64, usize>,
+pub(super) struct Reader<'a> {
+    pub(super) image: &'a Image,
+    pub(super) names: &'a Names,
+    /// What was read so far.
+    pub(super) heap: Heap,
+    pub(super) caches: Arc<Caches>,
+    /// The magazines of threads.
+    pub(super) loads: Vec<Load>,
 }
 
+/// The caches that were read, and their indexes by address, and by the number of their client.
+#[derive(Default)]
+pub(super) struct Caches {
+    pub all: Vec<Cache>,
+    by_address: HashMap<u64, usize>,
+    pub by_client: HashMap<u64, usize>,
+}
+
+/// So many threads read, and each of them at least so many of the things that they divide.
+const READERS_MAX: usize = 4;
+const SHARE_LEAST: usize = 16;
+
 impl Reader<'_> {
-    fn field(&self, name: &str) -> Result<Field> {
+    pub(super) fn field(&self, name: &str) -> Result<Field> {
         self.names.field(name)
     }
 
-    fn problem(&mut self, what: impl Into<String>) {
+    pub(super) fn problem(&mut self, what: impl Into<String>) {
         const MOST: usize = 20;
         if self.heap.problems.len() < MOST {
             self.heap.problems.push(what.into());
@@ -319,7 +361,7 @@ impl Reader<'_> {
     }
 
     /// The members of a list, from the pointer in a variable on.
-    fn list(&mut self, first: u64, next: Field, what: &str) -> Vec<u64> {
+    pub(super) fn list(&mut self, first: u64, next: Field, what: &str) -> Vec<u64> {
         let mut seen = HashSet::new();
         let mut members = Vec::new();
         let mut at = first;
@@ -341,7 +383,7 @@ impl Reader<'_> {
         members
     }
 
-    fn variable(&self, name: &str) -> Result<u64> {
+    pub(super) fn variable(&self, name: &str) -> Result<u64> {
         Ok(self.image.word(self.names.variable(name)?)?)
     }
 
@@ -355,21 +397,23 @@ impl Reader<'_> {
             self.field("sy_client.config.owner")?,
         );
         let fields = CacheFields::of(self.names)?;
+        let mut caches = Caches::default();
         for (number, &at) in clients.iter().enumerate().filter(|(_, &at)| at != 0) {
             let cache = at.wrapping_sub(client);
             // The client of a cache lies within its owner. Others belong to arenas.
             match self.image.word(at.wrapping_add(owner.offset.into())) {
                 Ok(found) if found == cache && cache != fields.mixed => {
-                    self.cache(&fields, cache, number as u32);
+                    self.cache(&fields, cache, number as u32, &mut caches);
                 }
                 Ok(_) => {}
                 Err(_) => self.problem("a client of the magazine layer cannot be read"),
             }
         }
+        self.caches = caches.into();
         Ok(())
     }
 
-    fn cache(&mut self, fields: &CacheFields, address: u64, client: u32) {
+    fn cache(&mut self, fields: &CacheFields, address: u64, client: u32, to: &mut Caches) {
         let Ok(bytes) = self.image.bytes(address, fields.end) else {
             self.problem("a cache cannot be read");
             return;
@@ -394,10 +438,10 @@ impl Reader<'_> {
             has_handles: record.get(fields.flags) & u64::from(slabyard_sys::SY_HANDLES) != 0,
             moves: record.get(fields.flags) & u64::from(slabyard_sys::SY_MOVABLE) != 0,
         };
-        let index = self.heap.caches.len();
-        self.by_address.insert(address, index);
-        self.by_client.insert(client.into(), index);
-        self.heap.caches.push(cache);
+        let index = to.all.len();
+        to.by_address.insert(address, index);
+        to.by_client.insert(client.into(), index);
+        to.all.push(cache);
     }
 
     // ---- chunks and large spans ----
@@ -446,21 +490,44 @@ impl Reader<'_> {
         let leaf_shift = self.names.constant("SY_LEAF_SHIFT")?.min(chunk_shift + 20);
         let is_chunk = self.names.constant("SY_OWNER_IS_CHUNK")?;
         let count = 1 << leaf_shift.saturating_sub(chunk_shift);
-        let mut last = 0;
-        for (number, owner) in self.image.words(owners, count)?.into_iter().enumerate() {
-            if owner == 0 || owner == last {
-                continue;
+        let owners = self.image.words(owners, count)?;
+        let mut owners: Vec<_> = (0..).zip(owners).filter(|(_, owner)| *owner != 0).collect();
+        owners.dedup_by_key(|(_, owner)| *owner);
+        self.divide(&owners, |reader, owners| {
+            for some in owners.chunks(HEADERS_AT_ONCE) {
+                reader.owners(
+                    fields,
+                    some,
+                    |number| {
+                        let at = start.wrapping_add(number << chunk_shift);
+                        at..at.saturating_add(1 << chunk_shift)
+                    },
+                    is_chunk,
+                );
             }
-            last = owner;
-            if owner & is_chunk != 0 {
-                let at = start.wrapping_add((number as u64) << chunk_shift);
-                let range = at..at.saturating_add(1 << chunk_shift);
-                self.chunk(fields, owner & !is_chunk, range);
-            } else {
-                self.span(fields, owner, false);
+        });
+        Ok(())
+    }
+
+    /// Some owners with their numbers in a table. `place`: of a chunk, by its number.
+    fn owners(
+        &mut self,
+        fields: &RunFields,
+        owners: &[(u64, u64)],
+        place: impl Fn(u64) -> Range<u64>,
+        is_chunk: u64,
+    ) {
+        let chunks = owners.iter().filter(|(_, owner)| owner & is_chunk != 0);
+        let mut headers: Vec<u64> = chunks.map(|(_, owner)| owner & !is_chunk).collect();
+        headers.sort_unstable();
+        let range = |at: u64| at..at.saturating_add(fields.chunk_bytes);
+        self.image.fetch(headers.into_iter().map(range));
+        for &(number, owner) in owners {
+            match owner & is_chunk {
+                0 => self.span(fields, owner, false),
+                _ => self.chunk(fields, owner & !is_chunk, place(number)),
             }
         }
-        Ok(())
     }
 
     fn chunk(&mut self, fields: &RunFields, header: u64, range: Range<u64>) {
@@ -470,7 +537,7 @@ impl Reader<'_> {
         };
         let record = Record(&bytes);
         let first_units = record.bytes(fields.first_unit);
-        let mut runs = Vec::new();
+        let mut runs = Vec::with_capacity(first_units.len().min(UNITS_USUAL));
         for (unit, _) in first_units
             .iter()
             .enumerate()
@@ -546,7 +613,7 @@ impl Reader<'_> {
                 None => Content::Unknown,
             };
         }
-        let Some(&cache) = self.by_address.get(&owner) else {
+        let Some(&cache) = self.caches.by_address.get(&owner) else {
             return Content::Unknown;
         };
         let slots = record.get(fields.slots);
@@ -614,279 +681,63 @@ impl Reader<'_> {
         Some(pieces)
     }
 
-    // ---- magazines ----
+    // ---- by several threads ----
 
-    fn waiting(&mut self) -> Result<()> {
-        let fields = MagazineFields::of(self.names)?;
-        let first = self.variable("sy_threads")?;
-        let records = self.list(first, fields.next_thread, "threads");
-        let ordinals = Ordinals::read(self.image, self.names)?;
-        for record in records {
-            let bytes = self.image.bytes(record, fields.thread_bytes)?;
-            let state = Record(&bytes).get(fields.state);
-            self.heap.own.push((
-                record..record.saturating_add(fields.thread_bytes),
-                Own::Magazines,
-            ));
-            let slots = Record(&bytes).get(fields.slots);
-            self.heap.own.push((
-                slots..slots.saturating_add(fields.slots_bytes),
-                Own::Magazines,
-            ));
-            if state == fields.free_state {
-                continue;
-            }
-            let thread = self.heap.threads.len() as u32;
-            self.heap.threads.push(Thread {
-                number: Record(&bytes).get(fields.number) as u32,
-            });
-            let end = Record(&bytes).get(fields.slots_end);
-            self.thread(&fields, &ordinals, thread, slots, end);
-        }
-        self.depots(&fields, &ordinals)?;
-        self.quarantines(&ordinals)
-    }
-
-    fn thread(
-        &mut self,
-        fields: &MagazineFields,
-        ordinals: &Ordinals,
-        thread: u32,
-        slots: u64,
-        end: u64,
-    ) {
-        let end = end.min(fields.slots_bytes / fields.slot_bytes.max(1));
-        let Ok(all) = self.image.bytes(slots, end * fields.slot_bytes) else {
-            self.problem("the slots of a thread cannot be read");
-            return;
-        };
-        let holder = Holder::Thread(thread);
-        for (client, slot) in all.chunks_exact(fields.slot_bytes as usize).enumerate() {
-            let slot = Record(slot);
-            let (loaded, previous) = (slot.get(fields.loaded), slot.get(fields.previous));
-            if loaded != 0 {
-                let top = slot.get(fields.top);
-                let gone = slot.get(fields.gone);
-                self.magazine(
-                    fields,
-                    ordinals,
-                    client as u64,
-                    loaded,
-                    holder,
-                    |items, count| {
-                        // Without `top` the magazine's count holds. A `top` outside of the magazine
-                        // belongs to another one, which the thread is just exchanging.
-                        match top.checked_sub(items) {
-                            _ if top == 0 => 0..count,
-                            Some(bytes) if bytes / 8 <= fields.items_max => gone..bytes / 8,
-                            _ => 0..0,
-                        }
-                    },
-                );
-            }
-            if previous != 0 && previous != loaded {
-                self.magazine(
-                    fields,
-                    ordinals,
-                    client as u64,
-                    previous,
-                    holder,
-                    |_, count| 0..count,
-                );
-            }
-        }
-    }
-
-    fn magazine(
-        &mut self,
-        fields: &MagazineFields,
-        ordinals: &Ordinals,
-        client: u64,
-        magazine: u64,
-        holder: Holder,
-        which: impl Fn(u64, u64) -> Range<u64>,
-    ) -> u64 {
-        let Ok(header) = self.image.bytes(magazine, fields.magazine_bytes) else {
-            self.problem("a magazine cannot be read");
-            return 0;
-        };
-        let header = Record(&header);
-        let next = header.get(fields.next);
-        let items = header.get(fields.items);
-        let which = which(items, header.get(fields.count).min(fields.items_max));
-        if which.start >= which.end || which.end > fields.items_max {
-            return next;
-        }
-        let first = items.wrapping_add(which.start * 8);
-        let Ok(words) = self.image.words(first, which.end - which.start) else {
-            self.problem("the items of a magazine cannot be read");
-            return next;
-        };
-        // The client of mixed units is no cache in the list.
-        let cache = self.by_client.get(&client).map(|&at| &self.heap.caches[at]);
-        let named = cache
-            .filter(|cache| cache.has_handles)
-            .map(|cache| (cache.slot, cache.moves));
-        if cache.is_none() && client != fields.mixed_client {
-            return next;
-        }
-        for word in words {
-            let address = match named {
-                Some((_, true)) => ordinals.moved_place(self.image, word),
-                Some((slot, false)) => ordinals.place(self.image, word, slot),
-                None => Some(word),
+    /// Lets several threads do some work, each for a share of the items, and adds what they read.
+    pub(super) fn divide<T: Sync>(&mut self, items: &[T], work: impl Fn(&mut Reader, &[T]) + Sync) {
+        let processors = std::thread::available_parallelism().map_or(1, |count| count.get());
+        let threads = processors.min(READERS_MAX).min(items.len() / SHARE_LEAST);
+        let others: Vec<Again> = (1..threads).map_while(|_| self.image.again()).collect();
+        let share = items.len().div_ceil(others.len() + 1).max(1);
+        let mut shares = items.chunks(share);
+        let first = shares.next().unwrap_or_default();
+        let (names, caches) = (self.names, &self.caches.clone());
+        let read = |share: &[T], image: &Image| {
+            let mut reader = Reader {
+                image,
+                names,
+                heap: Heap::default(),
+                caches: caches.clone(),
+                loads: Vec::new(),
             };
-            self.heap.waiting.extend(address.map(|address| Waiting {
-                address,
-                client: client as u32,
-                holder,
-            }));
-        }
-        next
-    }
-
-    fn depots(&mut self, fields: &MagazineFields, ordinals: &Ordinals) -> Result<()> {
-        let count = self
-            .image
-            .number(self.names.variable("sy_depot_shard_count")?, 4)?;
-        let shards = self.variable("sy_depot_shards")?;
-        let clients = self.names.constant("SY_CLIENTS_MAX")?.min(1 << 20);
-        let count = count.min(1 << 10);
-        let bytes = clients * count * fields.shard_bytes;
-        self.heap
-            .own
-            .push((shards..shards.saturating_add(bytes), Own::Magazines));
-        let mut numbers: Vec<u64> = self.by_client.keys().copied().collect();
-        numbers.push(fields.mixed_client);
-        numbers.sort_unstable();
-        for client in numbers {
-            for shard in 0..count {
-                let number = client * count + shard;
-                let at = shards.wrapping_add(number.wrapping_mul(fields.shard_bytes));
-                let top = self
-                    .image
-                    .word(at.wrapping_add(fields.shard_top.offset.into()));
-                self.stack(
-                    fields,
-                    ordinals,
-                    client,
-                    top.unwrap_or(0) & fields.number_mask,
-                );
-            }
-        }
-        self.moves(fields, ordinals)
-    }
-
-    /// The freed objects that caches with checks keep back.
-    fn quarantines(&mut self, ordinals: &Ordinals) -> Result<()> {
-        const WAITING_MAX: u64 = 1 << 20;
-        let watch = self.field("sy_cache.watch")?;
-        let items = self.field("sy_watch.waiting")?;
-        let count = self.field("sy_watch.waiting_count")?;
-        let mut found = Vec::new();
-        for cache in &self.heap.caches {
-            let at = self
-                .image
-                .word(cache.address.wrapping_add(watch.offset.into()));
-            let watch = at.unwrap_or(0);
-            if watch == 0 {
-                continue;
-            }
-            let count = self
-                .image
-                .number(watch.wrapping_add(count.offset.into()), count.bytes);
-            let items = self.image.word(watch.wrapping_add(items.offset.into()));
-            let (Ok(count), Ok(items)) = (count, items) else {
-                continue; // the cache is just being destroyed
+            work(&mut reader, share);
+            (reader.heap, reader.loads)
+        };
+        let read = &read;
+        std::thread::scope(|scope| {
+            let start = |(again, share): (Again, _)| {
+                scope.spawn(move || again.read(|image| read(share, image)))
             };
-            let words = self.image.words(items, count.min(WAITING_MAX));
-            for word in words.unwrap_or_default() {
-                let address = match cache.has_handles {
-                    true => ordinals.place(self.image, word, cache.slot),
-                    false => Some(word),
-                };
-                found.extend(address.map(|address| Waiting {
-                    address,
-                    client: cache.client,
-                    holder: Holder::Quarantine,
-                }));
-            }
-        }
-        self.heap.waiting.append(&mut found);
-        Ok(())
-    }
-
-    /// The magazines of a stack, from the number of the uppermost one on.
-    fn stack(&mut self, fields: &MagazineFields, ordinals: &Ordinals, client: u64, top: u64) {
-        let mut number = top;
-        let mut seen = HashSet::new();
-        while number != 0 {
-            let segment = number / fields.per_segment;
-            let headers = self
-                .image
-                .word(fields.segments.wrapping_add(segment * 8))
-                .unwrap_or(0);
-            if headers == 0 || !seen.insert(number) {
-                self.problem("a stack of magazines makes no sense");
-                return;
-            }
-            let magazine =
-                headers.wrapping_add(number % fields.per_segment * fields.magazine_bytes);
-            number = self.magazine(
-                fields,
-                ordinals,
-                client,
-                magazine,
-                Holder::Depot,
-                |_, count| 0..count,
-            ) & fields.number_mask;
-        }
-    }
-
-    /// Magazines that threads are just emptying.
-    fn moves(&mut self, fields: &MagazineFields, ordinals: &Ordinals) -> Result<()> {
-        let client_at = u64::from(self.field("sy_cache.client")?.offset);
-        let moves = self.field("sy_client.moves")?;
-        let (chain, next) = (self.field("sy_move.chain")?, self.field("sy_move.next")?);
-        let link = self.field("sy_magazine.chain")?;
-        let caches: Vec<_> = self
-            .heap
-            .caches
-            .iter()
-            .map(|one| (one.address, one.client))
-            .collect();
-        for (address, client) in caches {
-            let at = address.wrapping_add(client_at + u64::from(moves.offset));
-            // Moves lie on the stacks of threads, and end at any time.
-            let mut first = self.image.word(at).unwrap_or(0);
-            for _ in 0..64 {
-                if first == 0 {
-                    break;
-                }
-                let magazines = self.image.word(first.wrapping_add(chain.offset.into()));
-                let mut magazine = magazines.unwrap_or(0);
-                for _ in 0..1024 {
-                    if magazine == 0 {
-                        break;
+            let jobs: Vec<_> = others.into_iter().zip(shares).map(start).collect();
+            work(self, first);
+            for job in jobs {
+                match job.join() {
+                    Ok(((heap, loads), spent)) => {
+                        self.image.pay_for(&spent);
+                        self.add(heap, loads);
                     }
-                    self.magazine(
-                        fields,
-                        ordinals,
-                        client.into(),
-                        magazine,
-                        Holder::Depot,
-                        |_, n| 0..n,
-                    );
-                    let following = self.image.word(magazine.wrapping_add(link.offset.into()));
-                    magazine = following.unwrap_or(0);
+                    Err(_) => self.problem("a thread of this tool has failed"),
                 }
-                first = self
-                    .image
-                    .word(first.wrapping_add(next.offset.into()))
-                    .unwrap_or(0);
             }
+        });
+    }
+
+    fn add(&mut self, heap: Heap, loads: Vec<Load>) {
+        self.heap.areas.extend(heap.areas);
+        self.heap.waiting.extend(heap.waiting);
+        self.loads.extend(loads);
+        for problem in heap.problems {
+            self.problem(problem);
         }
-        Ok(())
+    }
+
+    // ---- tags ----
+
+    fn tags_of_program(&mut self) {
+        match tags::read(self.image, self.names) {
+            Ok(tags) => self.heap.tags = tags,
+            Err(error) => self.problem(format!("live memory by tag ({error})")),
+        }
     }
 
     // ---- the library's own memory ----
@@ -895,17 +746,18 @@ impl Reader<'_> {
         self.header_areas()?;
         self.side_areas()?;
         self.map_and_store()?;
+        self.threads_own()?;
+        self.depots_own()?;
         self.handles()?;
         self.arenas()?;
-        self.debug()?;
-        self.heap
-            .own
-            .retain(|(range, _)| range.start < range.end && range.start != 0);
+        self.debug()
+    }
+
+    fn sort_own(&mut self) {
+        let own = &mut self.heap.own;
+        own.retain(|(range, _)| range.start < range.end && range.start != 0);
         // Of two that begin at one place the longer one comes first: parts of it may be others'.
-        self.heap
-            .own
-            .sort_by_key(|(range, _)| (range.start, u64::MAX - range.end));
-        Ok(())
+        own.sort_by_key(|(range, _)| (range.start, u64::MAX - range.end));
     }
 
     fn add_own(&mut self, start: u64, bytes: u64, what: Own) {
@@ -914,6 +766,29 @@ impl Reader<'_> {
                 .own
                 .push((start..start.saturating_add(bytes), what));
         }
+    }
+
+    /// Records of threads, and the slots of their magazines.
+    fn threads_own(&mut self) -> Result<()> {
+        let fields = MagazineFields::of(self.names)?;
+        let first = self.variable("sy_threads")?;
+        for record in self.list(first, fields.next_thread, "threads") {
+            self.add_own(record, fields.thread_bytes, Own::Magazines);
+            let slots = record.wrapping_add(fields.slots.offset.into());
+            let slots = self.image.number(slots, fields.slots.bytes)?;
+            self.add_own(slots, fields.slots_bytes, Own::Magazines);
+        }
+        Ok(())
+    }
+
+    fn depots_own(&mut self) -> Result<()> {
+        let count = self.names.variable("sy_depot_shard_count")?;
+        let count = self.image.number(count, 4)?.min(1 << 10);
+        let clients = self.names.constant("SY_CLIENTS_MAX")?.min(1 << 20);
+        let shards = self.variable("sy_depot_shards")?;
+        let bytes = clients * count * self.names.size("sy_depot_shard")?;
+        self.add_own(shards, bytes, Own::Magazines);
+        Ok(())
     }
 
     fn header_areas(&mut self) -> Result<()> {
@@ -947,17 +822,8 @@ impl Reader<'_> {
         for at in self.image.words(leaves, count)? {
             self.add_own(at, leaf, Own::Headers);
         }
-        let segments = self.names.variable("sy_magazine_segments")?;
-        let count = self.names.constant("SY_MAGAZINE_SEGMENTS")?.min(1 << 16);
-        let headers = u64::from(self.field("sy_magazine_segment.headers")?.offset);
-        let bytes = self.names.constant("sy_magazine_segment.bytes")?;
-        for at in self
-            .image
-            .words(segments, count)?
-            .into_iter()
-            .filter(|&at| at != 0)
-        {
-            self.add_own(at.wrapping_sub(headers), bytes, Own::Magazines);
+        for segment in self.segments()? {
+            self.heap.own.push((segment, Own::Magazines));
         }
         Ok(())
     }

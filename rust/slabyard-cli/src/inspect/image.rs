@@ -12,11 +12,33 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Where the bytes of resident pages come from.
 pub trait Source {
     /// Reads all of `into`, or nothing; false: that part cannot be read.
     fn read(&self, address: u64, into: &mut [u8]) -> bool;
+
+    /// Reads many parts, whose bytes are without gaps in `into`; zeros for those that cannot be read.
+    fn read_all(&self, parts: &[Range<u64>], into: &mut [u8]) {
+        read_each(self, parts, into);
+    }
+
+    /// The same source for another thread. `None`: it can be read by one thread only.
+    fn again(&self) -> Option<Box<dyn Source + Send>> {
+        None
+    }
+}
+
+/// Reads the parts one by one, as [`Source::read_all`] does it.
+pub fn read_each<S: Source + ?Sized>(source: &S, parts: &[Range<u64>], mut into: &mut [u8]) {
+    for part in parts {
+        let (bytes, rest) = into.split_at_mut((part.end - part.start) as usize);
+        if !source.read(part.start, bytes) {
+            bytes.fill(0);
+        }
+        into = rest;
+    }
 }
 
 const BLOCK: u64 = 16 << 10;
@@ -27,6 +49,9 @@ const BLOCKS_MAX: usize = 256;
 /// Bytes that may be read of an image without memory, and of each byte of memory.
 const BUDGET_LEAST: u64 = 256 << 20;
 const BUDGET_FACTOR: u64 = 16;
+
+/// So many bytes are fetched at once at most.
+const FETCHED_MAX: u64 = 16 << 20;
 
 /// What a read costs beside its bytes.
 const READ_COST: u64 = 64;
@@ -66,14 +91,45 @@ type Block = Option<Rc<[u8]>>;
 pub struct Image {
     source: Box<dyn Source>,
     /// In order of address.
-    pub mappings: Vec<Mapping>,
-    pub resident: Resident,
+    pub mappings: Arc<Vec<Mapping>>,
+    pub resident: Arc<Resident>,
     /// Other bytes that the source has: of files, which a core leaves out.
-    elsewhere: Vec<Range<u64>>,
+    elsewhere: Arc<Vec<Range<u64>>>,
     blocks: RefCell<HashMap<u64, Block>>,
+    fetched: RefCell<Fetched>,
     /// What a block without memory reads as.
     zeros: Rc<[u8]>,
     budget: Cell<u64>,
+}
+
+/// An image for another thread.
+pub struct Again {
+    source: Box<dyn Source + Send>,
+    mappings: Arc<Vec<Mapping>>,
+    resident: Arc<Resident>,
+    elsewhere: Arc<Vec<Range<u64>>>,
+    budget: u64,
+}
+
+/// What a thread has spent of the budget.
+pub struct Spent(u64);
+
+impl Again {
+    /// Gives the image to `read`.
+    pub fn read<T>(self, read: impl FnOnce(&Image) -> T) -> (T, Spent) {
+        let image = Image {
+            source: self.source,
+            mappings: self.mappings,
+            resident: self.resident,
+            elsewhere: self.elsewhere,
+            blocks: RefCell::default(),
+            fetched: RefCell::default(),
+            zeros: vec![0; BLOCK as usize].into(),
+            budget: Cell::new(self.budget),
+        };
+        let result = read(&image);
+        (result, Spent(self.budget - image.budget.get()))
+    }
 }
 
 impl Image {
@@ -82,10 +138,11 @@ impl Image {
         let budget = resident.all().bytes.saturating_mul(BUDGET_FACTOR);
         Image {
             source,
-            resident,
-            mappings,
-            elsewhere: Vec::new(),
+            resident: resident.into(),
+            mappings: mappings.into(),
+            elsewhere: Arc::default(),
             blocks: RefCell::default(),
+            fetched: RefCell::default(),
             zeros: vec![0; BLOCK as usize].into(),
             budget: Cell::new(budget.saturating_add(BUDGET_LEAST)),
         }
@@ -94,7 +151,24 @@ impl Image {
     /// The same with bytes that the source has though no memory holds them. `elsewhere`: in order of
     /// address, without overlaps.
     pub fn with(self, elsewhere: Vec<Range<u64>>) -> Self {
+        let elsewhere = elsewhere.into();
         Image { elsewhere, ..self }
+    }
+
+    /// What another thread needs to read the same; `None`: only one thread can.
+    pub fn again(&self) -> Option<Again> {
+        Some(Again {
+            source: self.source.again()?,
+            mappings: self.mappings.clone(),
+            resident: self.resident.clone(),
+            elsewhere: self.elsewhere.clone(),
+            budget: self.budget.get(),
+        })
+    }
+
+    /// Takes what another thread has spent of the same budget.
+    pub fn pay_for(&self, other: &Spent) {
+        self.budget.set(self.budget.get().saturating_sub(other.0));
     }
 
     /// Whether so much was read that the structures cannot be right.
@@ -150,6 +224,9 @@ impl Image {
         if !self.pay(into.len() as u64) {
             return Err(Unreadable(address));
         }
+        if self.fetched.borrow().read(address, into) {
+            return Ok(());
+        }
         let mut done = 0;
         while done < into.len() {
             let at = address
@@ -162,6 +239,22 @@ impl Image {
             done += count;
         }
         Ok(())
+    }
+
+    /// Reads the memory in some ranges at once, for the reads that follow, until the next call: so the
+    /// source is asked a few times, not for each block. `ranges`: in order of address. Of ranges that
+    /// overlap, the first is read.
+    pub fn fetch(&self, ranges: impl Iterator<Item = Range<u64>>) {
+        let mut fetched = self.fetched.borrow_mut();
+        fetched.clear();
+        for range in ranges {
+            fetched.add(range.clone(), self.parts(range));
+        }
+        let bytes = fetched.length();
+        match self.pay(bytes as u64) {
+            true => fetched.fill(self.source.as_ref()),
+            false => fetched.clear(),
+        }
     }
 
     fn block(&self, number: u64) -> Block {
@@ -177,16 +270,11 @@ impl Image {
         block
     }
 
-    /// The blocks that were read.
+    /// The same, read through another source.
     #[cfg(any(test, feature = "fuzz"))]
-    pub fn touched(&self) -> Vec<Range<u64>> {
-        let blocks = self.blocks.borrow();
-        let mut touched: Vec<_> = blocks
-            .keys()
-            .map(|at| at * BLOCK..(at + 1) * BLOCK)
-            .collect();
-        touched.sort_by_key(|range| range.start);
-        touched
+    pub fn through(self, wrap: impl FnOnce(Box<dyn Source>) -> Box<dyn Source>) -> Self {
+        let source = wrap(self.source);
+        Image { source, ..self }
     }
 
     fn read_block(&self, number: u64) -> Block {
@@ -213,7 +301,7 @@ impl Image {
     }
 
     /// The parts of a range that the source has.
-    fn parts(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
+    pub fn parts(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
         let (start, end) = (range.start, range.end);
         let first = self.elsewhere.partition_point(|one| one.end <= start);
         let elsewhere = self.elsewhere[first..]
@@ -221,6 +309,96 @@ impl Image {
             .take_while(move |one| one.start < end)
             .map(move |one| one.start.max(start)..one.end.min(end));
         self.resident.within(range).chain(elsewhere)
+    }
+}
+
+/// Ranges of which all memory was read.
+#[derive(Default)]
+struct Fetched {
+    /// In order of address; with each, the number of its first part.
+    ranges: Vec<(Range<u64>, usize)>,
+    /// In order of address.
+    parts: Vec<Range<u64>>,
+    /// Where the bytes of each part begin, and where the last one's end.
+    starts: Vec<usize>,
+    /// It is never given back: memory that was just used is faster.
+    bytes: Vec<u8>,
+}
+
+impl Fetched {
+    fn clear(&mut self) {
+        self.ranges.clear();
+        self.parts.clear();
+        self.starts.clear();
+        self.starts.push(0);
+    }
+
+    fn add(&mut self, range: Range<u64>, parts: impl Iterator<Item = Range<u64>>) {
+        let last = self.ranges.last().map_or(0, |(range, _)| range.end);
+        let mut end = self.length();
+        let parts: Vec<_> = parts.collect();
+        let bytes: u64 = parts.iter().map(|part| part.end - part.start).sum();
+        if range.start < last || range.end < range.start || end as u64 + bytes > FETCHED_MAX {
+            return;
+        }
+        self.ranges.push((range, self.parts.len()));
+        for part in parts {
+            end += (part.end - part.start) as usize;
+            self.starts.push(end);
+            self.parts.push(part);
+        }
+    }
+
+    fn length(&self) -> usize {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    fn fill(&mut self, source: &dyn Source) {
+        let length = self.length();
+        if self.bytes.len() < length {
+            self.bytes.resize(length, 0);
+        }
+        source.read_all(&self.parts, &mut self.bytes[..length]);
+    }
+
+    /// False: not all of it lies in one of the ranges.
+    fn read(&self, address: u64, into: &mut [u8]) -> bool {
+        let end = address.saturating_add(into.len() as u64);
+        let at = self
+            .ranges
+            .partition_point(|(range, _)| range.end <= address);
+        let range = self.ranges.get(at);
+        let Some((_, first)) = range.filter(|(one, _)| one.start <= address && end <= one.end)
+        else {
+            return false;
+        };
+        let last = self
+            .ranges
+            .get(at + 1)
+            .map_or(self.parts.len(), |next| next.1);
+        let behind = self.parts[*first..last].partition_point(|part| part.end <= address);
+        let (mut next, mut done) = (first + behind, 0);
+        while done < into.len() {
+            let from = address + done as u64;
+            let ahead = self.parts[..last].get(next);
+            let rest = &mut into[done..];
+            done += match ahead.filter(|part| part.start <= from) {
+                Some(part) => {
+                    let count = rest.len().min((part.end - from) as usize);
+                    let at = self.starts[next] + (from - part.start) as usize;
+                    rest[..count].copy_from_slice(&self.bytes[at..at + count]);
+                    next += 1;
+                    count
+                }
+                None => {
+                    let gap = ahead.map_or(end, |part| part.start) - from;
+                    let count = rest.len().min(gap as usize);
+                    rest[..count].fill(0);
+                    count
+                }
+            };
+        }
+        true
     }
 }
 
@@ -235,8 +413,26 @@ pub fn text_of(bytes: &[u8]) -> String {
 #[derive(Debug, Default)]
 pub struct Resident {
     runs: Vec<Run>,
-    /// The run that was asked for last: the next question is mostly about the same one.
-    last: Cell<usize>,
+}
+
+/// Answers questions that are mostly about the same run as the question before.
+pub struct Cursor<'a> {
+    resident: &'a Resident,
+    last: usize,
+}
+
+impl Cursor<'_> {
+    pub fn between(&mut self, range: Range<u64>) -> Weight {
+        let runs = &self.resident.runs;
+        let holds = |run: &&Run| run.pages.start <= range.start && range.end <= run.pages.end;
+        if let Some(run) = runs.get(self.last).filter(holds) {
+            let bytes = range.end.saturating_sub(range.start);
+            let shares = bytes as f64 * run.share;
+            return Weight { bytes, shares };
+        }
+        self.last = runs.partition_point(|run| run.pages.end <= range.start);
+        self.resident.between(range)
+    }
 }
 
 #[derive(Debug)]
@@ -333,17 +529,14 @@ impl Resident {
         if range.start >= range.end {
             return Weight::default();
         }
-        let holds = |run: &&Run| run.pages.start <= range.start && range.end <= run.pages.end;
-        if let Some(run) = self.runs.get(self.last.get()).filter(holds) {
-            let bytes = range.end - range.start;
-            let shares = bytes as f64 * run.share;
-            return Weight { bytes, shares };
-        }
-        let first = self
-            .runs
-            .partition_point(|run| run.pages.end <= range.start);
-        self.last.set(first);
         self.below(range.end) - self.below(range.start)
+    }
+
+    pub fn cursor(&self) -> Cursor<'_> {
+        Cursor {
+            resident: self,
+            last: 0,
+        }
     }
 
     pub fn all(&self) -> Weight {
@@ -359,5 +552,75 @@ impl Resident {
             .iter()
             .take_while(move |run| run.pages.start < range.end)
             .map(move |run| run.pages.start.max(range.start)..run.pages.end.min(range.end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each byte says its address; one page cannot be read.
+    struct Pattern;
+
+    const TORN: u64 = 40 << 12;
+
+    fn byte(address: u64) -> u8 {
+        (address ^ address >> 12) as u8 | 1
+    }
+
+    impl Source for Pattern {
+        fn read(&self, address: u64, into: &mut [u8]) -> bool {
+            let end = address + into.len() as u64;
+            for (at, to) in (address..).zip(into) {
+                *to = byte(at);
+            }
+            !(address..end).contains(&TORN)
+        }
+    }
+
+    fn image() -> Image {
+        let mapping = Mapping {
+            range: 0x1000..1 << 20,
+            name: String::new(),
+            offset: 0,
+            writable: true,
+            share: 1.0,
+        };
+        let pages = [
+            1 << 12..9 << 12,
+            10 << 12..11 << 12,
+            TORN..TORN + 0x1000,
+            41 << 12..100 << 12,
+        ];
+        Image::new(Box::new(Pattern), vec![mapping], &pages)
+    }
+
+    #[test]
+    fn what_was_fetched_reads_as_block_by_block() {
+        let (plain, fetched) = (image(), image());
+        // Overlaps, an empty range, and a range that leads out of the mapping.
+        let ranges = [
+            0x1800..0x3001,
+            0x2000..0x4000,
+            0x8000..0x8000,
+            0x8ff0..0x30_000,
+            0x60_000..1 << 30,
+        ];
+        fetched.fetch(ranges.into_iter());
+        for start in (0x1000..0x66_000).step_by(0x3f1) {
+            for bytes in [1, 8, 0x400, 0x1234, 0x9000] {
+                let (a, b) = (plain.bytes(start, bytes), fetched.bytes(start, bytes));
+                assert_eq!(a, b, "{bytes} bytes at {start:#x}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_fetched_costs_of_the_budget() {
+        let image = image();
+        while !image.is_spent() {
+            image.fetch(std::iter::once(0x1000..0x60_000));
+        }
+        assert!(image.word(0x1000).is_err());
     }
 }

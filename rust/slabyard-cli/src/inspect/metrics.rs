@@ -2,6 +2,7 @@
 
 use super::account::{Account, CacheRow, OF_HEAP};
 use super::process;
+use super::tags::{Source, TagRow};
 use super::{Depth, Look};
 use crate::ui;
 use anyhow::{anyhow, Context, Result};
@@ -64,6 +65,22 @@ const THREAD: Family = Family(
     "Resident memory of free objects in the magazines of a thread.",
 );
 
+const TAG: Family = Family(
+    "slabyard_tag_live_bytes",
+    "gauge",
+    "Live memory of the allocations with a tag: estimated from samples, or of objects with audit.",
+);
+const TAG_OBJECTS: Family = Family(
+    "slabyard_tag_live_objects",
+    "gauge",
+    "The same, as a number of objects.",
+);
+const TAG_SAMPLES: Family = Family(
+    "slabyard_tag_samples",
+    "gauge",
+    "The samples that the live memory of a tag is estimated from.",
+);
+
 #[derive(Default)]
 struct Text(String);
 
@@ -117,6 +134,30 @@ fn of_caches<const N: usize>(accounts: &[Account], states: [State; N]) -> Vec<Ro
         states.map(|(state, value)| {
             let labels = format!("{labels},{}", label("state", state));
             (labels, value(cache).to_string())
+        })
+    });
+    rows.collect()
+}
+
+/// A row for each tag whose figures come from one of these sources.
+fn of_tags(accounts: &[Account], sources: &[Source], value: fn(&TagRow) -> u64) -> Vec<Row> {
+    let tagged = accounts
+        .iter()
+        .filter_map(|account| Some((account, account.tags.as_ref()?)));
+    let tagged = tagged.filter(|(_, tags)| sources.contains(&tags.source));
+    let rows = tagged.flat_map(|(account, tags)| {
+        tags.rows.iter().map(move |row| {
+            let from = match tags.source {
+                Source::Samples => "samples",
+                _ => "audit",
+            };
+            let labels = format!(
+                "{},{},{}",
+                of_process(account),
+                label("tag", &row.name),
+                label("from", from)
+            );
+            (labels, value(row).to_string())
         })
     });
     rows.collect()
@@ -198,6 +239,12 @@ pub fn open_metrics(accounts: &[Account]) -> String {
         })
     });
     text.family(&THREAD, threads);
+    let known = [Source::Samples, Source::Audit];
+    text.family(&TAG, of_tags(accounts, &known, |row| row.live_bytes));
+    let objects = of_tags(accounts, &known, |row| row.live_objects);
+    text.family(&TAG_OBJECTS, objects);
+    let samples = of_tags(accounts, &[Source::Samples], |row| row.samples);
+    text.family(&TAG_SAMPLES, samples);
     text.0 + "# EOF\n"
 }
 

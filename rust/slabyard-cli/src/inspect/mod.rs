@@ -1,12 +1,13 @@
 //! Looks into a process that uses Slabyard, from outside: where its memory is, and what keeps it.
 //!
-//! The process need not help, and is not stopped. [`live`] opens a process as an [`image`], with the [`files`] that it has mapped, and
-//! [`core`] a core file; [`shape`] finds the library in it; [`heap`] reads what the library has; [`segments`] divides the
-//! memory for objects; [`account`] counts each resident page once; [`pins`] says what keeps free
-//! memory from going back; [`walk`] lists the objects of a cache; [`samples`] reads profiles; [`verify`] looks for what must not be; [`trim`] asks a process to
-//! give memory back; [`text`], [`map`], [`metrics`] and
-//! [`snapshot`] show and keep it. [`top`] shows it live, and [`watch`] keeps it from time to time;
-//! both [`follow`] a process.
+//! The process need not help, and is not stopped. [`live`] opens a process as an [`image`], with the
+//! [`files`] that it has mapped, and [`core`] a core file; [`remote`] reads much at once. [`shape`]
+//! finds the library in it; [`heap`] and [`magazines`] read what the library has; [`segments`] divides
+//! the memory for objects; [`account`] counts each resident page once; [`pins`] says what keeps free
+//! memory from going back; [`walk`] lists the objects of a cache; [`samples`] reads profiles, and
+//! [`tags`] what is live by tag; [`verify`] looks for what must not be; [`trim`] asks a process to give
+//! memory back; [`text`], [`map`], [`metrics`] and [`snapshot`] show and keep it. [`top`] shows it
+//! live, and [`watch`] keeps it from time to time; both [`follow`] a process.
 
 mod account;
 pub mod commands;
@@ -17,13 +18,16 @@ mod follow;
 mod heap;
 mod image;
 mod live;
+mod magazines;
 mod map;
 pub mod metrics;
 mod pins;
+mod remote;
 pub mod samples;
 mod segments;
 mod shape;
 mod snapshot;
+mod tags;
 #[cfg(test)]
 mod tests;
 pub mod text;
@@ -120,12 +124,22 @@ impl Look {
         }
         let whole = self.depth == Depth::Whole;
         let stacks = whole.then(|| stack_pointers(self.pid)).flatten();
-        let mut account = Account::take(self.pid, &self.image, &self.heaps, stacks.as_deref());
+        let threads = self.heaps.iter().flat_map(|heap| &heap.threads);
+        let threads: Vec<u32> = threads.map(|thread| thread.number).collect();
+        let pid = self.pid;
+        // Thousands of threads take as long as the sums.
+        let (mut account, named) = std::thread::scope(|scope| {
+            let named = scope.spawn(move || named_threads(pid, &threads));
+            let account = Account::take(pid, &self.image, &self.heaps, stacks.as_deref());
+            (account, named.join().unwrap_or_default())
+        });
         account.program = self.program();
-        let numbers = outer_numbers(self.pid);
         for thread in &mut account.threads {
-            thread.number = *numbers.get(&thread.number).unwrap_or(&thread.number);
-            name_thread(self.pid, thread);
+            if let Some(named) = named.get(&thread.number) {
+                thread.number = named.number;
+                thread.name.clone_from(&named.name);
+                thread.state = named.state;
+            }
         }
         if whole {
             account.system_rss_bytes = self.sums.map(|(rss, _)| rss);
@@ -309,6 +323,21 @@ fn outer_numbers(pid: u32) -> HashMap<u32, u32> {
         Some((number_inside(task.path().join("status"))?, number))
     };
     tasks.filter_map(Result::ok).filter_map(both).collect()
+}
+
+/// The names, states and outer numbers of threads, by the numbers that they have for themselves.
+fn named_threads(pid: u32, threads: &[u32]) -> HashMap<u32, ThreadRow> {
+    let outer = outer_numbers(pid);
+    let named = |&number: &u32| {
+        let mut row = ThreadRow {
+            number: *outer.get(&number).unwrap_or(&number),
+            state: '?',
+            ..ThreadRow::default()
+        };
+        name_thread(pid, &mut row);
+        (number, row)
+    };
+    threads.iter().map(named).collect()
 }
 
 fn name_thread(pid: u32, thread: &mut ThreadRow) {

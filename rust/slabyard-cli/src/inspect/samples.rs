@@ -117,20 +117,27 @@ fn read_copy(image: &Image, found: &Found, samples: &mut Samples) -> Result<bool
             allocated_bytes: bytes,
         });
     }
-    read_live(image, &names, table, (first_site, fields.parts), samples)?;
+    let Samples { sites, live, .. } = samples;
+    each_live(image, &names, table, &mut |mut one, _| {
+        one.site += first_site;
+        if one.site < sites.len() {
+            live.push(one);
+        }
+    })?;
     Ok(true)
 }
 
-/// Adds the live samples of a table. The process runs on: what makes no sense is left out.
-fn read_live(
+/// Calls `visit` for the live samples in a table, with their records; their sites are numbered in the
+/// table. The process runs on: what makes no sense is left out.
+pub(super) fn each_live(
     image: &Image,
     names: &Names,
     table: u64,
-    (first_site, parts): (usize, f64),
-    samples: &mut Samples,
+    visit: &mut dyn FnMut(Live, Record),
 ) -> Result<()> {
     const RECORDS_AT_ONCE: u64 = 1 << 14;
     const RECORDS_MAX: u64 = 1 << 21;
+    let parts = names.constant("sy_profile_parts")?.max(1) as f64;
     let used = image
         .number(names.variable("sy_profile_used")?, 4)?
         .min(RECORDS_MAX);
@@ -143,15 +150,14 @@ fn read_live(
         let count = RECORDS_AT_ONCE.min(used - first);
         let block = image.bytes(records.wrapping_add(first * bytes), count * bytes)?;
         for record in block.chunks_exact(bytes as usize).map(Record) {
-            let site = first_site + record.get(site) as usize;
-            let sampled = record.get(object) != 0 && record.get(weight) != 0;
-            if sampled && site < samples.sites.len() {
-                samples.live.push(Live {
-                    site,
+            if record.get(object) != 0 && record.get(weight) != 0 {
+                let live = Live {
+                    site: record.get(site) as usize,
                     size: record.get(size),
                     objects: record.get(weight) as f64 / parts,
                     time: record.get(time),
-                });
+                };
+                visit(live, record);
             }
         }
     }

@@ -39,9 +39,15 @@ pub struct Segment {
 
 /// Calls `visit` for all segments, in order of address.
 pub fn each(heap: &Heap, visit: &mut dyn FnMut(&Segment)) {
+    each_of(heap, &heap.areas, visit);
+}
+
+/// The same for some of the heap's areas.
+pub fn each_of(heap: &Heap, areas: &[Area], visit: &mut dyn FnMut(&Segment)) {
     let sizes = sizes(heap);
-    for area in &heap.areas {
-        each_of_area(heap, &sizes, area, visit);
+    let mut waits = Waits::of(heap);
+    for area in areas {
+        each_of_area(heap, &sizes, &mut waits, area, visit);
     }
 }
 
@@ -66,7 +72,13 @@ fn plain(range: Range<u64>, state: State) -> Segment {
     }
 }
 
-fn each_of_area(heap: &Heap, sizes: &[(u64, usize)], area: &Area, visit: &mut dyn FnMut(&Segment)) {
+fn each_of_area(
+    heap: &Heap,
+    sizes: &[(u64, usize)],
+    waits: &mut Waits,
+    area: &Area,
+    visit: &mut dyn FnMut(&Segment),
+) {
     let rest = if area.kept { State::Kept } else { State::Units };
     let mut at = area.range.start;
     for run in &area.runs {
@@ -81,8 +93,12 @@ fn each_of_area(heap: &Heap, sizes: &[(u64, usize)], area: &Area, visit: &mut dy
                 ..plain(run.range.clone(), State::Large)
             }),
             Content::Unknown => visit(&plain(run.range.clone(), State::Changing)),
-            Content::Slab(slab) => each_of_slab(heap, run, slab, visit),
-            Content::Mixed(_) => each_of_mixed(heap, sizes, run, visit),
+            Content::Slab(slab) => {
+                each_of_slab(heap, run, slab, waits.within(&run.range), visit);
+            }
+            Content::Mixed(_) => {
+                each_of_mixed(sizes, run, waits.within(&run.range), visit);
+            }
         }
         at = run.range.end;
     }
@@ -91,15 +107,50 @@ fn each_of_area(heap: &Heap, sizes: &[(u64, usize)], area: &Area, visit: &mut dy
     }
 }
 
-/// The free objects in magazines that lie within a range.
-fn waiting_in<'a>(heap: &'a Heap, range: &Range<u64>) -> &'a [Waiting] {
-    let waiting = &heap.waiting;
-    let from = waiting.partition_point(|one| one.address < range.start);
-    let to = waiting.partition_point(|one| one.address < range.end);
-    &waiting[from..to]
+/// The free objects in magazines. Runs are asked for in order, so the objects of one are near those of
+/// the run before: to look there is faster than to search among millions.
+struct Waits<'a> {
+    all: &'a [Waiting],
+    /// Behind the objects of the last range.
+    next: usize,
 }
 
-fn each_of_slab(heap: &Heap, run: &Run, slab: &Slab, visit: &mut dyn FnMut(&Segment)) {
+impl<'a> Waits<'a> {
+    fn of(heap: &'a Heap) -> Self {
+        Waits {
+            all: &heap.waiting,
+            next: 0,
+        }
+    }
+
+    fn within(&mut self, range: &Range<u64>) -> &'a [Waiting] {
+        let before = self.next.checked_sub(1).map(|at| self.all[at].address);
+        if before.is_some_and(|address| address >= range.start) {
+            self.next = 0;
+        }
+        let from = self.next + ahead(&self.all[self.next..], range.start);
+        self.next = from + ahead(&self.all[from..], range.end);
+        &self.all[from..self.next]
+    }
+}
+
+/// How many objects lie below an address; it is found faster if they are few.
+fn ahead(waiting: &[Waiting], address: u64) -> usize {
+    let mut end = 1;
+    while waiting.get(end).is_some_and(|one| one.address < address) {
+        end *= 2;
+    }
+    let near = &waiting[..waiting.len().min(end + 1)];
+    near.partition_point(|one| one.address < address)
+}
+
+fn each_of_slab(
+    heap: &Heap,
+    run: &Run,
+    slab: &Slab,
+    waiting: &[Waiting],
+    visit: &mut dyn FnMut(&Segment),
+) {
     let cache = &heap.caches[slab.cache];
     let slot = cache.slot.max(1);
     let first = slab.first.saturating_sub(cache.zone);
@@ -117,7 +168,7 @@ fn each_of_slab(heap: &Heap, run: &Run, slab: &Slab, visit: &mut dyn FnMut(&Segm
     if run.range.start < first {
         visit(&tail(run.range.start..first));
     }
-    let mut waiting = waiting_in(heap, &run.range).iter().peekable();
+    let mut waiting = waiting.iter().peekable();
     let mut open: Option<Segment> = None;
     let mut number = 0;
     while number < slab.slots {
@@ -181,11 +232,15 @@ fn alike(slab: &Slab, slot: u64, waiting: Option<u64>) -> u64 {
     waiting.map_or(end, |waiting| end.min(waiting)) - slot
 }
 
-fn each_of_mixed(heap: &Heap, sizes: &[(u64, usize)], run: &Run, visit: &mut dyn FnMut(&Segment)) {
+fn each_of_mixed(
+    sizes: &[(u64, usize)],
+    run: &Run,
+    waiting: &[Waiting],
+    visit: &mut dyn FnMut(&Segment),
+) {
     let Content::Mixed(pieces) = &run.content else {
         return;
     };
-    let waiting = waiting_in(heap, &run.range);
     let mut at = run.range.start;
     for piece in pieces {
         let range = piece.start.max(at)..(piece.start + piece.bytes).min(run.range.end);
@@ -286,6 +341,26 @@ mod tests {
                 }
             });
             prop_assert_eq!(found, expected);
+        }
+
+        /// Ranges in any order have the objects that lie in them.
+        #[test]
+        fn objects_are_found_near_the_last_ones(
+            addresses in proptest::collection::btree_set(0_u64..1000, 0..60),
+            ranges in proptest::collection::vec((0_u64..1010, 0_u64..300), 1..20),
+        ) {
+            let waits = |address: u64| Waiting { address, client: 0, holder: Holder::Depot };
+            let heap = Heap {
+                waiting: addresses.iter().copied().map(waits).collect(),
+                ..Heap::default()
+            };
+            let mut waits = Waits::of(&heap);
+            for (start, bytes) in ranges {
+                let range = start..start + bytes;
+                let found = waits.within(&range).iter().map(|one| one.address);
+                let expected: Vec<u64> = addresses.range(range.clone()).copied().collect();
+                prop_assert_eq!(found.collect::<Vec<_>>(), expected);
+            }
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Accounts in files, and what has changed between two of them.
 
 use super::account::{Account, CacheKey, What};
+use super::tags::{Source, TagRow, Tags};
+use crate::ui::grouped;
 use anyhow::{bail, Context, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -92,15 +94,18 @@ impl Snapshot {
         let caches = account.caches.iter_mut().map(|one| &mut one.name);
         let stacks = snapshot.stacks.iter_mut().flatten();
         let functions = stacks.flat_map(|one| &mut one.functions);
-        for name in caches.chain([&mut account.program]).chain(functions) {
+        let tags = account.tags.iter_mut().flat_map(|tags| &mut tags.rows);
+        let tags = tags.map(|one| &mut one.name);
+        let names = caches.chain([&mut account.program]).chain(tags);
+        for name in names.chain(functions) {
             *name = name.replace(char::is_control, "?");
         }
         Ok(snapshot)
     }
 }
 
-/// Writes a file, which has all of the text then, or does not change.
-pub fn write_whole(file: &Path, text: &str) -> Result<()> {
+/// Writes a file, which has all of the bytes then, or does not change.
+pub fn write_whole(file: &Path, text: impl AsRef<[u8]>) -> Result<()> {
     let cannot = || format!("cannot write {}", file.display());
     if file.exists() && !file.is_file() {
         return std::fs::write(file, text).with_context(cannot); // a device or a pipe
@@ -115,7 +120,7 @@ pub fn write_whole(file: &Path, text: &str) -> Result<()> {
         .permissions(usual)
         .tempfile_in(folder);
     let mut new = new.with_context(cannot)?;
-    new.write_all(text.as_bytes()).with_context(cannot)?;
+    new.write_all(text.as_ref()).with_context(cannot)?;
     new.persist(file).with_context(cannot)?;
     Ok(())
 }
@@ -140,6 +145,9 @@ pub struct Changes {
     /// The largest changes first.
     pub memory: Vec<Change>,
     pub caches: Vec<Change>,
+    /// By tag, and a title that says where the figures come from. Empty if the program has no tags.
+    pub tags: Vec<Change>,
+    pub tags_title: String,
     /// By stack: the names have a function in each line. Empty if a snapshot has no samples.
     pub stacks: Vec<Change>,
 }
@@ -177,10 +185,56 @@ pub fn changes(before: &Snapshot, after: &Snapshot) -> Changes {
         is_another: (old.pid, &old.program) != (new.pid, &new.program),
         memory,
         caches: of_caches(old, new),
+        tags: of_tags(old, new),
+        tags_title: tags_title(old, new),
         stacks: match (&before.stacks, &after.stacks) {
             (Some(old), Some(new)) => of_stacks(old, new),
             _ => Vec::new(),
         },
+    }
+}
+
+/// Live memory of each tag. Figures of different sources are not compared.
+fn of_tags(old: &Account, new: &Account) -> Vec<Change> {
+    let (Some(old), Some(new)) = (&old.tags, &new.tags) else {
+        return Vec::new();
+    };
+    if old.source != new.source {
+        return Vec::new();
+    }
+    let of = |tags: &Tags, name: &str| {
+        let row = tags.rows.iter().find(|row| row.name == name);
+        row.cloned().unwrap_or_default()
+    };
+    let rows = old.rows.iter().chain(&new.rows);
+    let names: std::collections::BTreeSet<(&str, &str)> =
+        rows.map(|row| (row.name.as_str(), row.words())).collect();
+    let mut changes: Vec<Change> = names
+        .into_iter()
+        .map(|(name, words)| {
+            let (before, after) = (of(old, name), of(new, name));
+            let objects = |row: &TagRow| i64::try_from(row.live_objects).unwrap_or(i64::MAX);
+            Change {
+                name: words.to_string(),
+                before: before.live_bytes,
+                after: after.live_bytes,
+                objects: objects(&after).saturating_sub(objects(&before)),
+            }
+        })
+        .collect();
+    sort(&mut changes);
+    changes
+}
+
+/// For example: `tag: live (estimated from 800 and 900 samples)`.
+fn tags_title(old: &Account, new: &Account) -> String {
+    match (&old.tags, &new.tags) {
+        (Some(old), Some(new)) if new.source == Source::Samples => format!(
+            "tag: live (estimated from {} and {} samples)",
+            grouped(old.samples),
+            grouped(new.samples)
+        ),
+        _ => "tag: live (objects with audit)".to_string(),
     }
 }
 

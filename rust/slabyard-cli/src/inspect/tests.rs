@@ -219,6 +219,15 @@ impl Stage {
         self.child.id()
     }
 
+    /// Gives it a byte, and waits until it prints a line with this word.
+    pub(super) fn go_on(&mut self, word: &str) {
+        let input = self.child.stdin.as_mut().unwrap();
+        input.write_all(b"x").unwrap();
+        let lines = BufReader::new(self.child.stdout.as_mut().unwrap()).lines();
+        let mut lines = lines.map_while(Result::ok);
+        assert!(lines.any(|line| line == word), "no {word}");
+    }
+
     pub(super) fn lines<'a>(&'a self, first: &'a str) -> impl Iterator<Item = &'a [String]> {
         let lines = self.lines.iter().filter(move |line| line[0] == *first);
         lines.map(|line| &line[1..])

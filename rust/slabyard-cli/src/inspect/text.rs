@@ -4,6 +4,7 @@ use super::account::{Account, CacheRow, What};
 use super::heap::{Heap, Holder};
 use super::pins::{Kept, Page, Pin, Pins};
 use super::snapshot::{Change, Changes};
+use super::tags::{Source, TagRow, Tags};
 use super::verify::Report;
 use crate::report::table::{lay_out, paragraph};
 use crate::ui::{bytes, grouped};
@@ -52,10 +53,56 @@ pub fn account(account: &Account) -> String {
     row("all", total, account.pss_bytes.unwrap_or(0) as f64);
     lay_out(&mut text, &rows);
     text.push('\n');
+    tags(&mut text, account);
     for words in sentences(account) {
         paragraph(&mut text, &words);
     }
     text
+}
+
+/// Live memory by tag, if the program has tags and their memory is known.
+fn tags(text: &mut String, account: &Account) {
+    let Some(tags) = account.tags.as_ref().filter(|tags| !tags.rows.is_empty()) else {
+        return;
+    };
+    let _ = writeln!(text, "Live memory by tag, {}:\n", source_of(tags));
+    let mut rows = vec![head(&["tag", "live", "", "objects", "error"])];
+    let total = tags.rows.iter().map(|row| row.live_bytes).sum();
+    for row in &tags.rows {
+        rows.push(vec![
+            row.words().to_string(),
+            bytes(row.live_bytes),
+            percent(row.live_bytes, total),
+            grouped(row.live_objects),
+            error_of(row),
+        ]);
+    }
+    lay_out(text, &rows);
+    text.push('\n');
+}
+
+/// A sentence about figures by tag.
+pub fn about_tags(tags: &Tags) -> String {
+    let known = || format!("Live memory by tag is {}.", source_of(tags));
+    without_figures(tags).unwrap_or_else(known)
+}
+
+/// Where figures by tag come from.
+fn source_of(tags: &Tags) -> String {
+    match (tags.source, tags.samples) {
+        (Source::Nothing, _) => "unknown".into(),
+        (Source::Audit, _) => "counted for objects with audit".into(),
+        (Source::Samples, 1) => "estimated from 1 sample".into(),
+        (Source::Samples, samples) => format!("estimated from {} samples", grouped(samples)),
+    }
+}
+
+/// How far an estimate may be off; a third of all estimates are further off.
+pub fn error_of(row: &TagRow) -> String {
+    match row.error() {
+        Some(part) => format!("± {:.0} %", part * 100.0),
+        None => "-".into(),
+    }
 }
 
 pub fn heading(account: &Account) -> String {
@@ -90,6 +137,7 @@ fn sentences(account: &Account) -> Vec<String> {
         });
     }
     all.extend(account.remarks.iter().cloned());
+    all.extend(account.tags.as_ref().and_then(without_figures));
     all.push(format!(
         "{} of address space for objects hold no memory.",
         bytes(account.address_space_bytes)
@@ -98,6 +146,15 @@ fn sentences(account: &Account) -> Vec<String> {
     let problems = account.problems.iter();
     all.extend(problems.map(|problem| format!("Not everything could be read: {problem}.")));
     all
+}
+
+/// Why a program with tags has no figures for them.
+fn without_figures(tags: &Tags) -> Option<String> {
+    (tags.source == Source::Nothing).then(|| {
+        "The program has tags. Start it with SLABYARD=profile to see how much of its memory is live \
+         by tag."
+            .into()
+    })
 }
 
 /// What an operator should look at.
@@ -337,6 +394,9 @@ pub fn changes(changes: &Changes) -> String {
     );
     table(&mut text, "memory", &changes.memory);
     table(&mut text, "cache: live objects", &changes.caches);
+    if !changes.tags.is_empty() {
+        table(&mut text, &changes.tags_title, &changes.tags);
+    }
     stacks(&mut text, &changes.stacks);
     if changes.is_another {
         paragraph(&mut text, "The snapshots are of different processes.");

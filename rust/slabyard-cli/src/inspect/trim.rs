@@ -1,5 +1,6 @@
-//! Asks the maintenance thread of a running process to give its free memory back. It is the only
-//! thing here that changes the process: one byte of the library, which the thread looks at each second.
+//! Asks the maintenance thread of a running process to give free memory back: all of it, or an
+//! amount. It is the only thing here that changes the process: one byte of the library, which the
+//! thread looks at each second, and the word with the amount.
 
 use super::shape::{self, Names};
 use super::{live, page_bytes};
@@ -15,11 +16,38 @@ const LOOKS_APART: Duration = Duration::from_millis(20);
 
 /// Where a copy of the library is asked.
 struct Mailbox {
+    /// What is asked for; the thread sets it to 0 when it has done it.
     asked: u64,
+    /// Where the amount is written, and how much went back is read.
+    bytes: u64,
+    returned: u64,
+    /// What `asked` is set to.
+    asks_all: u8,
+    asks_some: u8,
 }
 
-/// Asks all copies of the library in the process; returns what to say.
-pub fn trim(pid: u32) -> Result<String> {
+impl Mailbox {
+    fn of(names: &Names) -> Result<Mailbox> {
+        let order = names.variable("sy_trim_order")?;
+        let at = |name| Ok::<_, anyhow::Error>(order + u64::from(names.field(name)?.offset));
+        Ok(Mailbox {
+            asked: at("sy_trim_order.asked")?,
+            bytes: at("sy_trim_order.bytes")?,
+            returned: at("sy_trim_order.returned")?,
+            asks_all: names.constant("sy_trim_asks_all")? as u8,
+            asks_some: names.constant("sy_trim_asks_some")? as u8,
+        })
+    }
+}
+
+/// The memory of the process that is asked.
+struct Asked {
+    pid: u32,
+    memory: File,
+}
+
+/// Asks all copies of the library in the process, for an amount in turn; returns what to say.
+pub fn trim(pid: u32, amount: Option<u64>) -> Result<String> {
     let before = resident(pid)?;
     let boxes = mailboxes(pid)?;
     if boxes.is_empty() {
@@ -33,21 +61,31 @@ pub fn trim(pid: u32) -> Result<String> {
         .write(true)
         .open(format!("/proc/{pid}/mem"))
         .with_context(|| live::denied(pid))?;
-    for one in &boxes {
-        memory
-            .write_all_at(&[1], one.asked)
-            .with_context(|| format!("cannot write to the memory of process {pid}"))?;
-    }
-    for one in &boxes {
-        await_answer(pid, &memory, one)?;
-    }
+    let asked = Asked { pid, memory };
+    let returned = match amount {
+        Some(amount) => asked.some(&boxes, amount)?,
+        None => asked.all(&boxes)?,
+    };
     let after = resident(pid)?;
-    Ok(format!(
-        "{} -> {} resident, {} given back\n",
-        ui::bytes(before),
-        ui::bytes(after),
-        ui::bytes(before.saturating_sub(after))
-    ))
+    let sizes = format!("{} -> {} resident", ui::bytes(before), ui::bytes(after));
+    Ok(match (amount, returned) {
+        (Some(amount), returned) => said_of_amount(&sizes, amount, returned),
+        (None, _) => {
+            let given = ui::bytes(before.saturating_sub(after));
+            format!("{sizes}, {given} given back\n")
+        }
+    })
+}
+
+fn said_of_amount(sizes: &str, amount: u64, returned: u64) -> String {
+    let (wanted, given) = (ui::round_bytes(amount), ui::bytes(returned));
+    let mut said = format!("{sizes}, {given} given back of {wanted}\n");
+    if returned < amount {
+        said +=
+            "No more can be given back: the other free memory is on pages with live objects, in \
+                 magazines of running threads, or reserved.\n";
+    }
+    said
 }
 
 fn mailboxes(pid: u32) -> Result<Vec<Mailbox>> {
@@ -61,29 +99,74 @@ fn mailboxes(pid: u32) -> Result<Vec<Mailbox>> {
         let names = Names::read(&image, one.shapes)?;
         let state = image.number(names.variable("sy_maintenance_state")?, 4)?;
         if state == names.constant("sy_maintenance_runs")? {
-            let asked = names.variable("sy_trim_asked")?;
-            boxes.push(Mailbox { asked });
+            boxes.push(Mailbox::of(&names)?);
         }
     }
     Ok(boxes)
 }
 
-fn await_answer(pid: u32, memory: &File, one: &Mailbox) -> Result<()> {
-    let began = Instant::now();
-    let mut answer = [1];
-    while began.elapsed() < LONGEST {
-        memory
-            .read_exact_at(&mut answer, one.asked)
-            .with_context(|| format!("process {pid} has ended"))?;
-        if answer == [0] {
-            return Ok(());
+impl Asked {
+    fn all(&self, boxes: &[Mailbox]) -> Result<u64> {
+        for one in boxes {
+            self.write(&[one.asks_all], one.asked)?;
         }
-        std::thread::sleep(LOOKS_APART);
+        for one in boxes {
+            self.await_answer(one)?;
+        }
+        Ok(0)
     }
-    bail!(
-        "process {pid} has not answered for {} s: is it stopped?",
-        LONGEST.as_secs()
-    )
+
+    /// Asks one copy after the other for what is left; returns the bytes that went back.
+    fn some(&self, boxes: &[Mailbox], amount: u64) -> Result<u64> {
+        let mut sum = 0;
+        for one in boxes {
+            let left = amount.saturating_sub(sum);
+            if left > 0 {
+                sum += self.some_of(one, left)?;
+            }
+        }
+        Ok(sum)
+    }
+
+    fn some_of(&self, one: &Mailbox, bytes: u64) -> Result<u64> {
+        // Another tool may just have asked: its amount stays as it is.
+        self.await_answer(one)?;
+        self.write(&bytes.to_le_bytes(), one.bytes)?;
+        self.write(&[one.asks_some], one.asked)?;
+        self.await_answer(one)?;
+        let mut returned = [0; 8];
+        self.read(&mut returned, one.returned)?;
+        Ok(u64::from_le_bytes(returned))
+    }
+
+    fn write(&self, bytes: &[u8], at: u64) -> Result<()> {
+        let written = self.memory.write_all_at(bytes, at);
+        written.with_context(|| format!("cannot write to the memory of process {}", self.pid))
+    }
+
+    fn read(&self, into: &mut [u8], at: u64) -> Result<()> {
+        let read = self.memory.read_exact_at(into, at);
+        read.with_context(|| format!("process {} has ended", self.pid))
+    }
+
+    /// Waits until nothing is asked. After the longest time it takes the request back.
+    fn await_answer(&self, one: &Mailbox) -> Result<()> {
+        let began = Instant::now();
+        let mut answer = [0];
+        while began.elapsed() < LONGEST {
+            self.read(&mut answer, one.asked)?;
+            if answer == [0] {
+                return Ok(());
+            }
+            std::thread::sleep(LOOKS_APART);
+        }
+        self.write(&[0], one.asked)?;
+        bail!(
+            "process {} has not answered for {} s: is it stopped?",
+            self.pid,
+            LONGEST.as_secs()
+        )
+    }
 }
 
 /// Resident bytes, as the system counts them.
@@ -125,18 +208,45 @@ mod tests {
         let stage = Stage::with("inspect::trim::tests::stage", &[("WITH_THREAD", "1")]);
         let before = resident(stage.pid()).unwrap();
         assert!(before > BYTES as u64);
-        let said = trim(stage.pid()).unwrap();
+        let said = trim(stage.pid(), None).unwrap();
         let after = resident(stage.pid()).unwrap();
         assert!(after + (BYTES as u64 * 9 / 10) < before, "{said}");
         assert!(said.contains("given back"), "{said}");
         // Once more: there is nothing left to give back, and yet it answers.
-        trim(stage.pid()).unwrap();
+        trim(stage.pid(), None).unwrap();
+    }
+
+    /// Each amount goes back to within the step that a trim ends with, and no more. What is free at
+    /// the end is less than was asked for, and the tool says so.
+    #[test]
+    fn a_process_gives_an_amount_back() {
+        const MIB: u64 = 1 << 20;
+        const STEP: u64 = 2 * MIB;
+        let stage = Stage::with("inspect::trim::tests::stage", &[("WITH_THREAD", "1")]);
+        for amount in [8 * MIB, 5 * MIB + 1] {
+            let before = resident(stage.pid()).unwrap();
+            let said = trim(stage.pid(), Some(amount)).unwrap();
+            let gone = before - resident(stage.pid()).unwrap();
+            assert!(
+                (amount - MIB..amount + STEP).contains(&gone),
+                "{gone}: {said}"
+            );
+            let wanted = format!("given back of {}\n", ui::round_bytes(amount));
+            assert!(said.ends_with(&wanted), "{said}");
+        }
+        let before = resident(stage.pid()).unwrap();
+        let said = trim(stage.pid(), Some(u64::MAX)).unwrap();
+        let gone = before - resident(stage.pid()).unwrap();
+        assert!(gone > BYTES as u64 * 9 / 10 - 15 * MIB, "{gone}: {said}");
+        assert!(said.contains("No more can be given back"), "{said}");
+        let said = trim(stage.pid(), Some(1)).unwrap();
+        assert!(said.contains(", 0 B given back of 1 B\nNo more"), "{said}");
     }
 
     #[test]
     fn a_process_without_the_thread_is_not_asked() {
         let stage = Stage::of("inspect::trim::tests::stage");
-        let error = trim(stage.pid()).unwrap_err().to_string();
+        let error = trim(stage.pid(), None).unwrap_err().to_string();
         assert!(error.contains("no maintenance thread"), "{error}");
     }
 }

@@ -6,7 +6,7 @@ use super::data::Profile;
 use super::formats::{self, flame, text};
 use super::weigh::Weights;
 use super::{Which, MEASURES};
-use crate::cli::{may_replace, write_whole};
+use crate::cli::{may_replace, size, write_whole};
 use crate::program::Ended;
 use crate::record;
 use crate::recording::{Process, Recording, Strictness};
@@ -36,24 +36,6 @@ pub struct Limits {
     /// If a limit is exceeded, write a flame graph of what exceeds it
     #[arg(long, value_name = "FILE.svg")]
     flame: Option<PathBuf>,
-}
-
-/// Parses `64M`, `1.5G`, `100k` or a number of bytes; units are of 1,024.
-fn size(text: &str) -> Result<u64, String> {
-    let wrong = || "a number of bytes, such as 65536, 64k, 64M or 1.5G".to_string();
-    let text = text.trim_end_matches('B').trim_end_matches('i');
-    let (number, shift) = match text.chars().last().map(|unit| unit.to_ascii_lowercase()) {
-        Some('k') => (&text[..text.len() - 1], 10),
-        Some('m') => (&text[..text.len() - 1], 20),
-        Some('g') => (&text[..text.len() - 1], 30),
-        _ => (text, 0),
-    };
-    let number: f64 = number.parse().map_err(|_| wrong())?;
-    let bytes = number * f64::from(1u32 << shift);
-    (0.0..1e18)
-        .contains(&bytes)
-        .then_some(bytes as u64)
-        .ok_or_else(wrong)
 }
 
 /// A limit that a process exceeds.

@@ -4,11 +4,13 @@
 use super::notes::{
     INFO_NAME, INFO_PROCESS, PAGE_BYTES, RANDOM, STACK_POINTER, STATUS_REGISTERS, STATUS_SIGNAL,
 };
-use crate::inspect::image::Mapping;
+use crate::inspect::image::{Mapping, Source};
 use crate::inspect::{live, Depth, Look};
 use object::elf;
 use slabyard_sys as sys;
+use std::cell::RefCell;
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::OnceLock;
 
 pub struct Sample {
@@ -79,8 +81,8 @@ fn this_program() -> Vec<Range<u64>> {
     let image = live::open(std::process::id(), false).expect("this process can be read");
     let file = std::env::current_exe().expect("it has a file");
     let name = file.display().to_string();
-    let of_file = |one: Mapping| (one.name == name).then_some(one.range);
-    image.mappings.into_iter().filter_map(of_file).collect()
+    let of_file = |one: &Mapping| (one.name == name).then(|| one.range.clone());
+    image.mappings.iter().filter_map(of_file).collect()
 }
 
 /// A copy of this process that waits until this is dropped.
@@ -127,20 +129,36 @@ struct Part {
     bytes: Vec<u8>,
 }
 
+/// Notes what is read.
+struct Noted {
+    source: Box<dyn Source>,
+    ranges: Rc<RefCell<Vec<Range<u64>>>>,
+}
+
+impl Source for Noted {
+    fn read(&self, address: u64, into: &mut [u8]) -> bool {
+        let range = address..address + into.len() as u64;
+        self.ranges.borrow_mut().push(range);
+        self.source.read(address, into)
+    }
+}
+
 fn of(pid: u32, live: u64) -> Sample {
-    let look = Look::of_image(
-        pid,
-        live::open(pid, false).expect("a child can be read"),
-        Depth::Quick,
-    );
+    let ranges = Rc::new(RefCell::new(Vec::new()));
+    let noted = |source| -> Box<dyn Source> {
+        let ranges = ranges.clone();
+        Box::new(Noted { source, ranges })
+    };
+    let image = live::open(pid, false).expect("a child can be read");
+    let look = Look::of_image(pid, image.through(noted), Depth::Quick);
     let look = look.expect("this process has the library");
-    let mut kept = look.image.touched();
+    let mut kept = ranges.borrow().clone();
     let objects: Vec<_> = look.areas().collect();
     kept.extend(objects.iter().cloned());
     kept.sort_by_key(|range| range.start);
     let mut parts = Vec::new();
     let mut files = Vec::new();
-    for mapping in &look.image.mappings {
+    for mapping in look.image.mappings.iter() {
         let pages = pages_of(&look, mapping, &kept);
         if pages.is_empty() {
             continue;

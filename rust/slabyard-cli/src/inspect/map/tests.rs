@@ -1,5 +1,5 @@
 use super::collect::{collect, Picture, FRAME, PAGE, PAGES, UNIT};
-use super::{pack, page, svg};
+use super::{pack, page, png, svg};
 use crate::inspect::heap::*;
 use crate::inspect::image::{Image, Mapping, Source};
 use base64::prelude::{Engine, BASE64_STANDARD};
@@ -280,6 +280,66 @@ fn the_pictures_of_a_small_heap_are_as_before() {
     same_as("svg.snapshot", &svg[from..]);
 }
 
+/// The width of a PNG picture, and its pixels: red, green, blue.
+fn pixels_of(file: &[u8]) -> (usize, Vec<[u8; 3]>) {
+    let mut reader = ::png::Decoder::new(std::io::Cursor::new(file))
+        .read_info()
+        .unwrap();
+    let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut bytes).unwrap();
+    assert_eq!(info.color_type, ::png::ColorType::Rgb);
+    let pixels = bytes.chunks_exact(3).map(|pixel| pixel.try_into().unwrap());
+    (info.width as usize, pixels.collect())
+}
+
+/// Its places are those of the SVG (svg.snapshot), times 1.5.
+#[test]
+fn the_png_shows_what_the_svg_shows() {
+    let (width, pixels) = pixels_of(&png::render(&small_picture("boards")).unwrap());
+    assert_eq!((width, pixels.len()), (1440, 1440 * 1099));
+    let at = |x: f64, y: f64| pixels[(y * 1.5) as usize * width + (x * 1.5) as usize];
+    let cell = |column: f64, row: f64| at(16.0 + 28.0 * column, 128.0 + 28.0 * row);
+    let (paper, live, absent) = ([255; 3], [0x2f, 0x62, 0xc4], [0xef, 0xed, 0xe7]);
+    assert_eq!(at(5.0, 300.0), paper);
+    // Units of the first chunk: the header, one that is mostly live, one of which a quarter is not in
+    // memory, and those of a large object. There is a gap between two.
+    assert_eq!(cell(0.5, 0.5), absent);
+    assert_eq!(cell(1.5, 0.5), live);
+    assert_eq!(cell(1.5, 0.96), paper);
+    assert_eq!(cell(2.5, 0.2), [0xf5, 0x9d, 0x1e]);
+    assert_eq!(cell(2.5, 0.8), absent);
+    assert_eq!(cell(4.5, 0.5), live);
+    // The key, and the bar of the cache that is named first.
+    assert_eq!(at(84.0, 112.0), live);
+    assert_eq!(at(350.0, 642.0), live);
+    let dark = |left: f64, top: f64, right: f64, end: f64| {
+        let rows = (top * 1.5) as usize..(end * 1.5) as usize;
+        let row = |y: usize| &pixels[y * width..][(left * 1.5) as usize..(right * 1.5) as usize];
+        rows.flat_map(row).filter(|pixel| pixel[0] < 0x60).count()
+    };
+    for (left, base, right) in [
+        (16.0, 26.0, 300.0),
+        (16.0, 52.0, 400.0),
+        (16.0, 646.0, 120.0),
+    ] {
+        assert!(dark(left, base - 12.0, right, base) > 100, "text at {base}");
+    }
+    assert!(
+        dark(236.0, 634.0, 294.0, 646.0) > 100,
+        "the size ends at its bar"
+    );
+    assert_eq!(dark(296.0, 634.0, 303.0, 646.0), 0);
+}
+
+/// Letters that the tool has no bitmaps of are question marks.
+#[test]
+fn the_png_takes_names_of_all_letters() {
+    let draw = |name: &str| pixels_of(&png::render(&small_picture(name)).unwrap());
+    assert_eq!(draw("\u{6f22}\u{202e}"), draw("??"));
+    assert_ne!(draw("r\u{e9}sum\u{e9}"), draw("r?sum?"));
+    draw(&"\u{1f4be}".repeat(1 << 16));
+}
+
 #[test]
 fn parts_add_up_to_the_resident_memory() {
     let picture = small_picture("boards");
@@ -378,6 +438,8 @@ fn eight_gib_make_a_small_file() {
     let (page, svg) = (page::render(&picture).len(), svg::render(&picture).len());
     assert!(page < 10 << 20, "the page has {page} bytes");
     assert!(svg < 4 << 20, "the picture has {svg} bytes");
+    let png = png::render(&picture).unwrap().len();
+    assert!(png < 1 << 20, "the PNG has {png} bytes");
     // With smaller objects there is no room for all slots.
     let most = page / 4 * 3 - (1 << 20);
     let some = pack::pack_within(&picture, most).unwrap();
@@ -412,6 +474,7 @@ fn torn_lists_make_a_picture_too() {
     assert!(picture.bytes().resident() <= 25 * UNIT);
     page::render(&picture);
     svg::render(&picture);
+    png::render(&picture).unwrap();
 }
 
 #[test]
@@ -419,4 +482,5 @@ fn an_empty_heap_makes_a_picture_too() {
     let picture = collect(&image(&[]), &[Heap::default()], PAGE);
     page::render(&picture);
     svg::render(&picture);
+    png::render(&picture).unwrap();
 }

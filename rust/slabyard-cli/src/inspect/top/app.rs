@@ -2,7 +2,7 @@
 
 use super::pace::Pace;
 use super::processes::{self, Found};
-use super::session::{Session, CACHES_ORDER, MEMORY_ORDER, THREADS_ORDER};
+use super::session::{Session, CACHES_ORDER, MEMORY_ORDER, TAGS_ORDER, THREADS_ORDER};
 use super::table::{Order, Table, Value};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -13,9 +13,11 @@ pub enum Pane {
     Memory,
     Caches,
     Threads,
+    /// Of programs that have tags.
+    Tags,
 }
 
-pub const PANES: [Pane; 3] = [Pane::Memory, Pane::Caches, Pane::Threads];
+const PANES: [Pane; 4] = [Pane::Memory, Pane::Caches, Pane::Threads, Pane::Tags];
 
 /// What a table looks like at present.
 pub struct View {
@@ -62,9 +64,9 @@ pub enum Act {
 
 pub struct App {
     pub pane: Pane,
-    views: [View; 4],
+    views: [View; 5],
     /// The tables of the panes.
-    tables: [Table; 4],
+    tables: [Table; 5],
     pub session: Session,
     /// The processes were listed.
     pub has_list: bool,
@@ -85,7 +87,14 @@ impl App {
     pub fn new(pane: Pane, pace: Pace) -> Self {
         App {
             pane,
-            views: [processes::ORDER, MEMORY_ORDER, CACHES_ORDER, THREADS_ORDER].map(View::by),
+            views: [
+                processes::ORDER,
+                MEMORY_ORDER,
+                CACHES_ORDER,
+                THREADS_ORDER,
+                TAGS_ORDER,
+            ]
+            .map(View::by),
             tables: Default::default(),
             session: Session::default(),
             has_list: false,
@@ -137,6 +146,15 @@ impl App {
         self.tables[Pane::Memory as usize] = self.session.memory();
         self.tables[Pane::Caches as usize] = self.session.caches();
         self.tables[Pane::Threads as usize] = self.session.threads();
+        self.tables[Pane::Tags as usize] = self.session.tags();
+    }
+
+    /// The panes of the process.
+    pub fn panes(&self) -> &'static [Pane] {
+        match self.session.has_tags() {
+            true => &PANES,
+            false => &PANES[..PANES.len() - 1],
+        }
     }
 
     /// Begins with a process, or goes back to the list.
@@ -227,9 +245,10 @@ impl App {
             KeyCode::Home => self.move_cursor(isize::MIN),
             KeyCode::End => self.move_cursor(isize::MAX),
             KeyCode::Tab | KeyCode::Right => self.turn(1),
-            KeyCode::BackTab | KeyCode::Left => self.turn(PANES.len() - 1),
-            KeyCode::Char(digit @ '1'..='3') if self.pane != Pane::List => {
-                self.pane = PANES[digit as usize - '1' as usize];
+            KeyCode::BackTab | KeyCode::Left => self.turn(self.panes().len() - 1),
+            KeyCode::Char(digit @ '1'..='4') if self.pane != Pane::List => {
+                let chosen = self.panes().get(digit as usize - '1' as usize);
+                self.pane = *chosen.unwrap_or(&self.pane);
             }
             _ => (),
         }
@@ -237,8 +256,9 @@ impl App {
     }
 
     fn turn(&mut self, steps: usize) {
-        if let Some(now) = PANES.iter().position(|&pane| pane == self.pane) {
-            self.pane = PANES[(now + steps) % PANES.len()];
+        let panes = self.panes();
+        if let Some(now) = panes.iter().position(|&pane| pane == self.pane) {
+            self.pane = panes[(now + steps) % panes.len()];
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::super::text;
 use super::processes::{self, Found};
-use super::session::{Session, CACHES_ORDER, MEMORY_ORDER, THREADS_ORDER};
+use super::session::{Session, CACHES_ORDER, MEMORY_ORDER, TAGS_ORDER, THREADS_ORDER};
 use super::table::{Order, Shape, Table, GAP};
 use crate::report::table::{paragraph, WIDTH};
 use std::fmt::Write;
@@ -27,6 +27,11 @@ pub fn process(session: &Session) -> String {
     text.push('\n');
     add(&mut text, &session.threads(), THREADS_ORDER);
     text.push('\n');
+    if let Some(tags) = &account.tags {
+        add(&mut text, &session.tags(), TAGS_ORDER);
+        text.push('\n');
+        paragraph(&mut text, &text::about_tags(tags));
+    }
     for words in text::warnings(account) {
         paragraph(&mut text, &words);
     }

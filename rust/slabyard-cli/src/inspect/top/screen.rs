@@ -2,7 +2,7 @@
 
 use super::super::account::What;
 use super::super::text;
-use super::app::{App, Pane, PANES};
+use super::app::{App, Pane};
 use super::table::{Row, Shape, Table, Tone, GAP};
 use crate::report::table::wrapped;
 use crate::ui::bytes;
@@ -83,9 +83,10 @@ fn panes_of(app: &App) -> Line<'static> {
         Pane::Memory => "memory",
         Pane::Caches => "caches",
         Pane::Threads => "threads",
+        Pane::Tags => "tags",
     };
     let mut spans = Vec::new();
-    for (index, pane) in PANES.into_iter().enumerate() {
+    for (index, &pane) in app.panes().iter().enumerate() {
         let count = match pane {
             Pane::Memory => String::new(),
             _ => format!(" {}", app.rows_of(pane)),
@@ -191,6 +192,10 @@ fn notes(app: &App, area: Rect) -> Vec<Line<'static>> {
         add(problem, Style::new().red());
     }
     if let Some(account) = &app.session.account {
+        let tags = account.tags.as_ref().filter(|_| app.pane == Pane::Tags);
+        if let Some(tags) = tags {
+            add(&text::about_tags(tags), Style::new().dim());
+        }
         for words in text::warnings(account) {
             add(&words, Style::new().yellow());
         }
@@ -259,7 +264,7 @@ fn keys_of(app: &App) -> Line<'static> {
 }
 
 const HELP: &str = "\
-Tab, 1 2 3        the pane: memory, caches, threads
+Tab, 1 2 3 4      the pane: memory, caches, threads, tags
 arrows, PgUp PgDn move the cursor and scroll
 s                 sort by the next column
 r                 reverse the order

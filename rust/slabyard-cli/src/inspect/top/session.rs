@@ -2,6 +2,7 @@
 
 use super::super::account::{Account, CacheRow, What};
 use super::super::image::Weight;
+use super::super::tags::TagRow;
 use super::super::text;
 use super::table::{column, Column, Row, Shape, Table, Tone, Value};
 use std::collections::{HashMap, VecDeque};
@@ -61,6 +62,7 @@ pub struct Session {
     memory: Trails,
     caches: Trails,
     threads: Trails,
+    tags: Trails,
 }
 
 const MEMORY: &[Column] = &[
@@ -94,10 +96,22 @@ const THREADS: &[Column] = &[
     column("trend", 2, Shape::Trend),
 ];
 
+const TAGS: &[Column] = &[
+    column("tag", 0, Shape::Words),
+    column("live", 0, Shape::Figure),
+    column("%", 1, Shape::Figure),
+    column("objects", 0, Shape::Figure),
+    column("change", 0, Shape::Figure),
+    column("samples", 3, Shape::Figure),
+    column("error", 1, Shape::Words),
+    column("trend", 2, Shape::Trend),
+];
+
 /// The columns that tables are sorted by at first. The rows of the account have an order.
 pub const MEMORY_ORDER: usize = 0;
 pub const CACHES_ORDER: usize = 8;
 pub const THREADS_ORDER: usize = 4;
+pub const TAGS_ORDER: usize = 1;
 
 impl Session {
     pub fn add(&mut self, account: Account, at: Instant) {
@@ -112,6 +126,8 @@ impl Session {
         let threads = account.threads.iter();
         let threads = threads.map(|one| (one.number.to_string(), one.waiting_bytes));
         self.threads.add(self.looks, seconds, threads);
+        let tags = tags_of(&account).map(|one| (one.name.clone(), one.live_bytes));
+        self.tags.add(self.looks, seconds, tags);
         self.last = Some(at);
         self.account = Some(account);
     }
@@ -186,6 +202,42 @@ impl Session {
             rows: rows.collect(),
         }
     }
+
+    pub fn tags(&self) -> Table {
+        let all = || self.account.iter().flat_map(tags_of);
+        let total: u64 = all().map(|one| one.live_bytes).sum();
+        let row = |one: &TagRow| {
+            let trail = &self.tags.0[&one.name];
+            Row {
+                values: vec![
+                    Value::Words(one.words().to_string()),
+                    Value::Bytes(one.live_bytes),
+                    Value::Share(one.live_bytes as f64 / total.max(1) as f64),
+                    Value::Count(one.live_objects),
+                    Value::Change(one.live_bytes as i64 - trail.first as i64),
+                    Value::Count(one.samples),
+                    Value::Words(text::error_of(one)),
+                    trail.trend(),
+                ],
+                ..Row::default()
+            }
+        };
+        Table {
+            columns: TAGS,
+            rows: all().map(row).collect(),
+        }
+    }
+
+    /// Whether the program has tags.
+    pub fn has_tags(&self) -> bool {
+        let account = self.account.as_ref();
+        account.is_some_and(|account| account.tags.is_some())
+    }
+}
+
+/// The program's tags with their live memory.
+fn tags_of(account: &Account) -> impl Iterator<Item = &TagRow> {
+    account.tags.iter().flat_map(|tags| &tags.rows)
 }
 
 /// A row of the account: its name, resident bytes, tone and group.

@@ -2,6 +2,7 @@
 
 use super::super::account::{Account, CacheRow, ThreadRow, What};
 use super::super::image::Weight;
+use super::super::tags::{Source, TagRow, Tags};
 use super::app::{Act, App, Pane};
 use super::pace::Pace;
 use super::processes::Found;
@@ -143,6 +144,47 @@ fn the_panes_look_as_they_did() {
     }
 }
 
+fn tags(parser: u64) -> Tags {
+    let row = |name: &str, samples: u64| TagRow {
+        name: name.into(),
+        live_bytes: samples * MIB / 2,
+        live_objects: samples * 512,
+        samples,
+    };
+    Tags {
+        source: Source::Samples,
+        samples: parser + 9,
+        rows: vec![row("parser", parser), row("", 9)],
+    }
+}
+
+/// A program with tags, of which one grows.
+fn tagged() -> Session {
+    let mut session = Session::default();
+    let start = Instant::now();
+    for (at, parser) in [(0, 10), (2, 25)] {
+        let mut account = account(100_000);
+        account.tags = Some(tags(parser));
+        session.add(account, start + Duration::from_secs(at));
+    }
+    session
+}
+
+#[test]
+fn a_program_with_tags_has_a_pane_for_them() {
+    let mut app = app(Pane::Memory);
+    press(&mut app, "4");
+    assert_eq!(app.pane, Pane::Memory);
+    app.session = tagged();
+    app.show_session();
+    press(&mut app, "4");
+    assert_eq!(app.pane, Pane::Tags);
+    assert_golden("tags", &drawn(&mut app, 80, 24));
+    press(&mut app, "\t");
+    assert_eq!(app.pane, Pane::Memory);
+    assert_golden("once-tags", &once::process(&tagged()));
+}
+
 #[test]
 fn the_list_looks_as_it_did() {
     let mut app = App::new(Pane::List, Pace::new(None));
@@ -166,7 +208,13 @@ fn the_help_fits_into_a_small_terminal() {
 
 #[test]
 fn no_size_is_too_small() {
-    for pane in [Pane::List, Pane::Memory, Pane::Caches, Pane::Threads] {
+    for pane in [
+        Pane::List,
+        Pane::Memory,
+        Pane::Caches,
+        Pane::Threads,
+        Pane::Tags,
+    ] {
         let mut app = app(pane);
         app.set_list(&[found(2, "large", 9 * MIB)]);
         app.has_ended = true;

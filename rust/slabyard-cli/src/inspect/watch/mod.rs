@@ -108,7 +108,7 @@ pub fn make_page(args: &TimelineArgs) -> Result<()> {
     for words in &timeline.left_out {
         ui::warn(words);
     }
-    write_whole(&page, &page::render(&timeline))?;
+    write_whole(&page, page::render(&timeline))?;
     ui::print(&format!("{}\n", page.display()))
 }
 
