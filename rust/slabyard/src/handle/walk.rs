@@ -12,8 +12,9 @@ use super::word::{self, Pinning, Release};
 use crate::raw::handle::{Cache, DYING, PINS, STATE};
 
 /// Walks the ordinals of the slabs that a cache had at one moment, without groups that have no
-/// value. If values move, it walks those of blocks, among which are words that are never live.
-struct Ordinals {
+/// value. If values move (`MOVE`), it walks those of blocks, among which are words that are never
+/// live.
+struct Ordinals<const MOVE: bool = false> {
     firsts: vec::IntoIter<u32>,
     slots: u32,
     next: u32,
@@ -30,7 +31,7 @@ pub(super) const PASSES_MAX: u32 = 1000;
 /// The number of ordinals in a group.
 const GROUP: u32 = 8;
 
-impl Ordinals {
+impl<const MOVE: bool> Ordinals<MOVE> {
     fn of(cache: &Cache) -> Self {
         let (firsts, slots) = cache.slabs();
         Self {
@@ -61,7 +62,7 @@ impl Ordinals {
             // cache by now.
             let words = unsafe { cache.words_of(self.next, GROUP) };
             let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
-            let bits = unfolded(cache, self.next, || {
+            let bits = unfolded::<MOVE>(cache, self.next, || {
                 words.iter().map(read).fold(0, BitOr::bitor)
             });
             if bits & STATE != 0 {
@@ -85,7 +86,7 @@ impl Ordinals {
         // tells.
         let word = unsafe { cache.word_of(ordinal) };
         let read = || word.load(Ordering::Relaxed);
-        Some((ordinal, unfolded(cache, ordinal, read)))
+        Some((ordinal, unfolded::<MOVE>(cache, ordinal, read)))
     }
 
     /// The next ordinal that has a live value, with its word.
@@ -100,12 +101,12 @@ impl Ordinals {
     }
 }
 
-/// What `read` reads of words. If it is 0, and the values of the cache move, the words may be
-/// folded: then they are unfolded first. A look-up does that, of any handle of the ordinal.
+/// What `read` reads of words. If it is 0, and values move, the words may be folded: then they are
+/// unfolded first. A look-up does that, of any handle of the ordinal.
 #[inline]
-fn unfolded(cache: &Cache, ordinal: u32, read: impl Fn() -> u64) -> u64 {
+fn unfolded<const MOVE: bool>(cache: &Cache, ordinal: u32, read: impl Fn() -> u64) -> u64 {
     let bits = read();
-    if bits != 0 || !cache.values_move() {
+    if !MOVE || bits != 0 {
         return bits;
     }
     cache.settled(ordinal.into(), |_| read())
@@ -115,7 +116,7 @@ fn unfolded(cache: &Cache, ordinal: u32, read: impl Fn() -> u64) -> u64 {
 #[cfg(not(miri))]
 pub(super) struct KeysOfAny<'a> {
     cache: &'a Cache,
-    ordinals: Ordinals,
+    ordinals: Ordinals<true>,
 }
 
 #[cfg(not(miri))]
