@@ -21,20 +21,13 @@
 #include "cache/plain.c"
 #include "magazine/readers.c"
 
-#include "one_ordinal.h"
-
-enum { CACHE_NUMBER = 1, NONE = 0, THREADS = 3, OBJECTS = SY_BLOCK_OBJECTS };
-
-const sy_slab_kind sy_slabs_plain, sy_slabs_movable;
-sy_options sy_options_now;
+#include "one_movable.h"
 
 static alignas(64) uint64_t words[SY_BLOCK_ORDINALS];
 static uintptr_t places[2];
 static uint64_t highest; /* generation, of freed objects */
 static uint64_t object;  /* the memory of the objects that ordinal 0 has one after the other */
-static sy_cache cache;
 static sy_ordinal_block block;
-static sy_handle first; /* told to the threads before they are started */
 
 uint64_t *sy_directory_words(void) { return words; }
 
@@ -84,58 +77,12 @@ sy_moves *sy_mover_begin(sy_cache *of) {
 
 void sy_mover_end(void) {}
 
-/* ---- threads ---- */
-
-static sy_thread records[THREADS];
-SY_TLS sy_thread *sy_thread_own;
-
-void sy_threads_lock(void) {}
-
-void sy_threads_unlock(void) {}
-
-sy_thread *sy_threads_first(void) { return records; }
-
-sy_thread *sy_thread_self(void) { return NULL; }
-
-int sy_os_barrier_threads(void) {
-    model_barrier();
-    return 0;
-}
-
-void sy_os_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t ns) {
-    (void)word, (void)expected, (void)ns;
-    model_yield();
-}
-
-size_t sy_client_offset(const sy_client *client) { return (void)client, 0; }
-
 /* ---- what models are made of ---- */
 
-static void begin_thread(void) {
-    sy_abi_1 = &shut;
-    sy_thread_own = &records[model_number];
-}
-
 static void begin(order_by how) {
-    if (how == BARRIERS) model_use_barriers();
-    begin_thread();
-    for (int i = 0; i + 1 < THREADS; i++) records[i].next = &records[i + 1];
-    atomic_store_explicit(&order, how, memory_order_relaxed);
-    cache.lock = (sy_lock)SY_LOCK_INIT(SY_RANK_CACHE);
-    cache.flags = SY_HANDLES | SY_MOVABLE;
-    cache.client.config.kind = &list;
-    atomic_store_explicit(&cache.client.kind, &list, memory_order_relaxed);
-    cache.client.number = CACHE_NUMBER;
-    cache.kind = &sy_kind_movable;
-    cache.basic = &sy_kind_plain;
-    cache.names.words = words;
-    cache.names.places = places;
-    cache.names.limit = 2;
-    cache.names.live = SY_HANDLE_MOVING;
-    cache.names.slot = CACHE_NUMBER << SY_HANDLE_CACHE | SY_HANDLE_LIVE;
-    cache.names.plain = cache.names.slot;
+    begin_cache(how);
     block.free[0] = ~UINT64_C(1);
-    block.free_count = OBJECTS - 1;
+    block.free_count = SY_BLOCK_OBJECTS - 1;
     cache.blocks.all = &block;
     places[0] = places[1] = (uintptr_t)&block;
     sy_move_place(&cache.names, 0, (uintptr_t)&object);

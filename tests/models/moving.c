@@ -20,51 +20,12 @@
 #define claim directory_claim
 #include "cache/directory.c"
 
-#include "one_ordinal.h"
+#include "one_movable.h"
 
-enum { CACHE_NUMBER = 1, SHIFT = 9, NONE = 0, THREADS = 3 };
-
-const sy_slab_kind sy_slabs_plain, sy_slabs_movable;
-sy_options sy_options_now;
+enum { SHIFT = 9, NONE = 0 };
 
 static alignas(64) uint64_t directory_memory[(1 << SHIFT) + 32];
 static uint64_t slots[3];
-static sy_cache cache;
-static sy_handle first; /* told to the threads before they are started */
-
-/* ---- threads ---- */
-
-static sy_thread records[THREADS];
-SY_TLS sy_thread *sy_thread_own;
-
-/* All records are in the list from the begin. */
-void sy_threads_lock(void) {}
-
-void sy_threads_unlock(void) {}
-
-sy_thread *sy_threads_first(void) { return records; }
-
-sy_thread *sy_thread_self(void) { return NULL; }
-
-int sy_os_barrier_threads(void) {
-    model_barrier();
-    return 0;
-}
-
-/* Only for a thread that waits for the end of a copy. */
-void sy_os_wait_for(_Atomic uint32_t *word, uint32_t expected, uint64_t ns) {
-    (void)word, (void)expected, (void)ns;
-    model_yield();
-}
-
-size_t sy_client_offset(const sy_client *client) { return (void)client, 0; }
-
-/* ---- what models are made of ---- */
-
-static void begin_thread(void) {
-    sy_abi_1 = &shut;
-    sy_thread_own = &records[model_number];
-}
 
 static sy_handle allocate(uint64_t content) {
     sy_handle handle;
@@ -77,23 +38,8 @@ static sy_handle allocate(uint64_t content) {
 
 /* An object in slot 0 with the content 1. */
 static void begin(order_by how) {
-    if (how == BARRIERS) model_use_barriers();
-    begin_thread();
-    for (int i = 0; i + 1 < THREADS; i++) records[i].next = &records[i + 1];
-    atomic_store_explicit(&order, how, memory_order_relaxed);
     atomic_store_explicit(&directory, (uintptr_t)directory_memory + SHIFT, memory_order_release);
-    cache.flags = SY_HANDLES | SY_MOVABLE;
-    cache.client.config.kind = &list;
-    atomic_store_explicit(&cache.client.kind, &list, memory_order_relaxed);
-    cache.client.number = CACHE_NUMBER;
-    cache.kind = &sy_kind_movable;
-    cache.basic = &sy_kind_plain;
-    cache.names.words = sy_directory_words();
-    cache.names.places = sy_directory_places();
-    cache.names.limit = 2;
-    cache.names.live = SY_HANDLE_MOVING;
-    cache.names.slot = CACHE_NUMBER << SY_HANDLE_CACHE | SY_HANDLE_LIVE;
-    cache.names.plain = cache.names.slot;
+    begin_cache(how);
     sy_move_place(&cache.names, 0, (uintptr_t)&slots[0]);
     sy_ordinal_prepare(0, CACHE_NUMBER);
     waits = true;

@@ -9,12 +9,11 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <slabyard/slabyard.h>
 
-#include "stress/stress.h"
+#include "stress/forks.h"
 #include "support/emulated.h"
 #include "support/sanitized.h"
 #include "support/services.h"
@@ -178,12 +177,9 @@ static void fork_once(uint64_t *random) {
     for (size_t i = 0; i < HELD; i++) held[i] = take_thing(random, (UINT64_C(1) << 62) + i);
     uint64_t seed = stress_random(random);
     pid_t child = fork();
-    stress_expect(child >= 0, "a process forks");
     if (child == 0) be_child(seed, held);
     for (size_t i = 0; i < HELD; i++) give_thing(held[i]);
-    int status;
-    while (waitpid(child, &status, 0) < 0) stress_expect(errno == EINTR, "a child is waited for");
-    stress_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ends well");
+    stress_await_child(child);
 }
 
 int main(int argc, char **argv) {

@@ -15,12 +15,11 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <slabyard/slabyard.h>
 
-#include "stress/stress.h"
+#include "stress/forks.h"
 #include "support/services.h"
 
 enum {
@@ -283,12 +282,9 @@ static _Noreturn void be_child(worker *me) {
 static void fork_once(void) {
     if (!has_all(SY_OS_FORKS)) return;
     pid_t child = fork();
-    stress_expect(child >= 0, "a process forks");
     if (child == 0) be_child(&forker);
     for (int i = 0; i < 100; i++) step(&forker);
-    int status;
-    while (waitpid(child, &status, 0) < 0) stress_expect(errno == EINTR, "a child is waited for");
-    stress_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ends well");
+    stress_await_child(child);
     forks++;
 }
 

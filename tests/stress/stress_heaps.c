@@ -10,13 +10,12 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <slabyard/slabyard.h>
 
 #include "heap/instance.h"
-#include "stress/stress.h"
+#include "stress/forks.h"
 #include "support/services.h"
 
 enum {
@@ -238,12 +237,9 @@ static _Noreturn void be_child(uint64_t *random) {
 static void fork_once(uint64_t *random) {
     if (!has_all(SY_OS_FORKS)) return;
     pid_t child = fork();
-    stress_expect(child >= 0, "a process forks");
     if (child == 0) be_child(random);
     visit_a_heap(random);
-    int status;
-    while (waitpid(child, &status, 0) < 0) stress_expect(errno == EINTR, "a child is waited for");
-    stress_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ends well");
+    stress_await_child(child);
     forks++;
 }
 

@@ -15,12 +15,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <slabyard/slabyard.h>
 
-#include "stress/stress.h"
+#include "stress/forks.h"
 #include "support/services.h"
 
 enum {
@@ -249,11 +248,8 @@ static _Noreturn void be_child(void) {
 static void fork_once(void) {
     if (!has_all(SY_OS_FORKS)) return;
     pid_t child = fork();
-    stress_expect(child >= 0, "a process forks");
     if (child == 0) be_child();
-    int status;
-    while (waitpid(child, &status, 0) < 0) stress_expect(errno == EINTR, "a child is waited for");
-    stress_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child ends well");
+    stress_await_child(child);
     children++;
 }
 

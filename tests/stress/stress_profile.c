@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <slabyard/profile.h>
@@ -16,7 +15,7 @@
 
 #include "debug/profile.h"
 #include "heap/sampled.h"
-#include "stress/stress.h"
+#include "stress/forks.h"
 #include "support/services.h"
 
 /* As in the drop-in malloc, which counts the allocations of size classes itself. */
@@ -87,16 +86,13 @@ static void *work(void *seed) {
 
 static void fork_once(uint64_t *random) {
     pid_t pid = fork();
-    stress_expect(pid >= 0, "a process is made");
     if (pid == 0) {
         alarm(CHILD_SECONDS);
         for (int i = 0; i < 200; i++) free_block(make_block(random));
         stress_expect(sy_profile_verify() == 0, "the child's profile is sound");
         _exit(0);
     }
-    int status;
-    while (waitpid(pid, &status, 0) < 0) stress_expect(errno == EINTR, "the child is waited for");
-    stress_expect(status == 0, "a child can go on");
+    stress_await_child(pid);
 }
 
 /* The next thing that the program does with profiles. */
