@@ -296,9 +296,10 @@ static void use_torn(void *arg) {
     sy_directory_words()[block->folded->live[0].ordinal] =
         (uint64_t)block->folded->live[0].generation << 32 | cache->names.slot;
     sy_directory_words()[block->folded->live[0].ordinal + 1] = block->folded->live[0].place;
+    atomic_store(&cache->moving, 3); /* of a flush of the mover */
     cache->torn = true;
     sy_caches_part.recover();
-    must(folded_blocks(cache) == 0);
+    must(folded_blocks(cache) == 0 && sy_cache_in_use(cache) == COUNT / LIVE_SHARE);
     end(cache);
 }
 
