@@ -217,7 +217,8 @@ SY_API size_t sy_cache_compact(sy_cache *cache, size_t bytes, uint64_t budget_ns
  *
  * state: free (0), live (1), dying (2: freed while it was pinned), moving (3: live; with 0 pins it
  * is about to be moved, with 1 pin it is being copied). An ordinal without a slab has a
- * word of zeros. The number of the cache is in the word as long as the ordinal has a slab.
+ * word of zeros. The number of the cache is in the word as long as the ordinal has a slab. With
+ * SY_MOVABLE a live object's word may be zero, too: a look-up by its handle restores it.
  *
  * With SY_MOVABLE an object has an even ordinal, and the word of the odd ordinal behind it is the
  * object's address, shifted left by SY_HANDLE_PLACE: as a word it is neither live nor pinned. In

@@ -177,8 +177,9 @@ void sy_blocks_take(sy_cache *cache, uint32_t *ordinals, size_t count) {
     sy_lock_acquire(&cache->lock);
     for (size_t taken = 0; taken < count;) {
         sy_ordinal_block *block = blocks->open ? blocks->open : blocks->free;
-        if (!block) sy_block_unfold(cache, block = blocks->folded);
+        if (!block) block = blocks->folded;
         SY_INVARIANT(block != NULL);
+        if (block->folded) sy_block_unfold(cache, block);
         taken += take_of(blocks, block, ordinals + taken, count - taken);
     }
     sy_lock_release(&cache->lock);

@@ -11,8 +11,9 @@
  *
  * The cache has at least as many ordinals as its slabs have slots. So a slot that a refill takes
  * always finds one, and a reserve of slots is one of ordinals too. When slabs go, blocks whose
- * ordinals are all free go too. A block with few live objects is *folded* (fold.c): 16 bytes for
- * each of them stay, and the words are zero, without memory. A look-up of one unfolds the block.
+ * ordinals are all free go too. A block with few live objects is *folded* (fold.c): a record of 16
+ * bytes for each of them stays, and the words are zero, without memory. A look-up of one unfolds
+ * the block.
  *
  * Below: directory.h, chunk/side.h. Above: movable.c, handle.c.
  */

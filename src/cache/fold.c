@@ -20,6 +20,8 @@
  * That number is how a slow path finds out, without the lock, that the ordinal of any handle
  * belongs to a folded block of its cache. Under the lock it asks again.
  */
+#include <errno.h>
+
 #include "base/bits.h"
 #include "base/cpu.h"
 #include "base/fork.h"
@@ -95,12 +97,12 @@ void sy_block_unfold(sy_cache *cache, sy_ordinal_block *block) {
         __atomic_store_n(&words[0], generation << SY_HANDLE_GENERATION | cache->names.slot,
                          __ATOMIC_RELEASE);
     }
-    sy_block_delist(&cache->blocks, block);
-    sy_fork_order();
-    block->folded = NULL;
-    block->quiet = UNFOLDED;
     atomic_thread_fence(memory_order_release); /* who finds no sign finds the words */
     sy_ordinals_place(block->first, SY_BLOCK_ORDINALS, (uintptr_t)block, 0);
+    sy_block_delist(&cache->blocks, block);
+    sy_fork_order(); /* until then, a child unfolds it once more */
+    block->folded = NULL;
+    block->quiet = UNFOLDED;
     sy_block_enlist(&cache->blocks, block);
     sy_side_give(record, sy_folded_bytes(record->count));
 }
@@ -231,6 +233,7 @@ bool sy_blocks_fold_step(sy_cache *cache, bool *begun, bool aged, size_t *bytes)
     if (!can_discard(cache)) return false;
     sy_moves *moves = sy_mover_begin(cache);
     if (!moves) return false;
+    int error = errno;
     sy_lock_acquire(&cache->lock);
     if (!*begun) cache->blocks.next = cache->blocks.all;
     *begun = true;
@@ -241,5 +244,6 @@ bool sy_blocks_fold_step(sy_cache *cache, bool *begun, bool aged, size_t *bytes)
     sy_lock_release(&cache->lock);
     if (block) try_to_fold(cache, block, free, moves, bytes);
     sy_mover_end();
+    errno = error;
     return more;
 }

@@ -30,8 +30,8 @@ enum {
 };
 
 /* Whether the slab is one of some `chosen` of its bin, by a number that stays for a round. */
-static bool is_chosen(const sy_cache *cache, const sy_slab *slab, size_t chosen) {
-    size_t count = cache->bins.count[slab->bin];
+static bool is_chosen(const sy_cache *cache, const sy_slab *slab, unsigned bin, size_t chosen) {
+    size_t count = cache->bins.count[bin];
     uint32_t unit = (uint32_t)(slab->first >> SY_UNIT_SHIFT);
     uint32_t round = (uint32_t)(cache->bins.filled >> sy_highest_bit(count / ROUNDS | 1));
     uint32_t number = (unit ^ round * UINT32_C(0x85ebca6b)) * UINT32_C(0x9e3779b1) >> 16;
@@ -40,11 +40,12 @@ static bool is_chosen(const sy_cache *cache, const sy_slab *slab, size_t chosen)
 
 __attribute__((no_sanitize("thread"))) static bool is_sparse(const sy_cache *cache,
                                                              const sy_slab *slab) {
-    if (slab->bins != &cache->bins || slab->bin >= SY_BINS || is_best(cache, slab)) return false;
+    unsigned bin = *(const volatile uint8_t *)&slab->bin;
+    if (slab->bins != &cache->bins || bin >= SY_BINS || is_best(cache, slab)) return false;
     size_t slots = cache->layout.slots, used = cache->slab_count - cache->bins.count[SY_BIN_EMPTY];
     size_t can_empty = (used * slots - cache->out) / slots, sparser = 0;
-    for (unsigned bin = slab->bin + 1; bin < SY_BINS; bin++) sparser += cache->bins.count[bin];
-    return sparser < can_empty && is_chosen(cache, slab, can_empty - sparser);
+    for (unsigned i = bin + 1; i < SY_BINS; i++) sparser += cache->bins.count[i];
+    return sparser < can_empty && is_chosen(cache, slab, bin, can_empty - sparser);
 }
 
 bool sy_should_move(const void *object) {

@@ -73,10 +73,8 @@ fn read(temporary: &impl AsRawFd, wanted: Wanted) -> Option<Vec<u8>> {
         return refuse(&name, "it belongs to another user");
     }
     let written = about.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-    if wanted
-        .since
-        .is_some_and(|since| written + CLOCK_STEP < since)
-    {
+    let earliest = wanted.since.and_then(|since| since.checked_sub(CLOCK_STEP));
+    if earliest.is_some_and(|earliest| written < earliest) {
         return None;
     }
     let mut text = Vec::new();

@@ -44,8 +44,8 @@ const WORTH_SLABS: f64 = 4.0 * 65536.0;
 
 const ADVISE_NOTES: &str = "\
 Epochs are tried for the phases of a thread, and for 64 or more objects that a thread frees without an
-allocation between. A recording does not say which objects belong to one request: whether the program
-knows an object's group when it allocates the object, you must know.";
+allocation between. A recording does not say which objects belong to one request. Check that your
+program knows an object's group when it allocates the object.";
 
 #[derive(Args)]
 #[command(after_help = ADVISE_NOTES)]

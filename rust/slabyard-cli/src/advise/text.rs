@@ -37,7 +37,7 @@ pub fn render(process: &Process, whole: Whole, tried: &[Tried]) -> String {
     } else {
         text.push_str(
             "\nThe times are from repeating the allocations and frees of the place alone, in their order, \
-             by one\nthread; the rest of the program is left out. Memory is counted, for epochs after a trim.\n",
+             by one\nthread; the rest of the program is left out. Memory is counted; that of epochs after a trim.\n",
         );
     }
     text

@@ -9,6 +9,7 @@ use anyhow::{bail, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
+use std::thread::Builder;
 
 /// What resident memory is for. The order is that of the account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -299,14 +300,20 @@ fn sums_of_areas(heap: &Heap, resident: &Resident) -> Vec<AreaSums> {
     std::thread::scope(|scope| {
         let sum = |areas| AreaSums::of(heap, areas, resident);
         let others: Vec<_> = shares
-            .map(|areas| (areas, scope.spawn(move || sum(areas))))
+            .map(|areas| {
+                (
+                    areas,
+                    Builder::new().spawn_scoped(scope, move || sum(areas)),
+                )
+            })
             .collect();
         let mut all = vec![sum(first)];
         // If a thread cannot do it, this one does.
         all.extend(
             others
                 .into_iter()
-                .map(|(areas, one)| one.join().unwrap_or_else(|_| sum(areas))),
+                .map(|(areas, one)| (areas, one.ok().and_then(|one| one.join().ok())))
+                .map(|(areas, sums)| sums.unwrap_or_else(|| sum(areas))),
         );
         all
     })

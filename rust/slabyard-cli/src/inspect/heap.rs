@@ -12,6 +12,7 @@ use anyhow::Result;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
+use std::thread::Builder;
 
 /// Who holds a free object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -280,7 +281,8 @@ fn sort(waiting: &mut [Waiting]) {
     if waiting.len() >= LEAST {
         let (one, two) = waiting.split_at_mut(waiting.len() / 2);
         std::thread::scope(|scope| {
-            scope.spawn(|| two.sort_by_key(|one| one.address));
+            // If there is no thread for it, the last sort has more to do.
+            let _ = Builder::new().spawn_scoped(scope, || two.sort_by_key(|one| one.address));
             one.sort_by_key(|one| one.address);
         });
     }
@@ -706,17 +708,19 @@ impl Reader<'_> {
         let read = &read;
         std::thread::scope(|scope| {
             let start = |(again, share): (Again, _)| {
-                scope.spawn(move || again.read(|image| read(share, image)))
+                let read = move || again.read(|image| read(share, image));
+                (share, Builder::new().spawn_scoped(scope, read))
             };
             let jobs: Vec<_> = others.into_iter().zip(shares).map(start).collect();
             work(self, first);
-            for job in jobs {
-                match job.join() {
-                    Ok(((heap, loads), spent)) => {
+            for (share, job) in jobs {
+                match job.map(|job| job.join()) {
+                    Ok(Ok(((heap, loads), spent))) => {
                         self.image.pay_for(&spent);
                         self.add(heap, loads);
                     }
-                    Err(_) => self.problem("a thread of this tool has failed"),
+                    Ok(Err(_)) => self.problem("a thread of this tool has failed"),
+                    Err(_) => work(self, share), // no thread could be started
                 }
             }
         });

@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::Builder;
 
 /// Opens the memory of a process. `shares`: also how much of each mapping is the process's own, which
 /// takes the system as long as all the rest (60 ns for each resident page).
@@ -218,7 +219,8 @@ fn scan_all(pagemap: &File, mappings: &[Mapping], end: u64) -> Option<Pages> {
     };
     let scanned: Option<Vec<Vec<Pages>>> = std::thread::scope(|scope| {
         let others = processors.min(THREADS_MAX).min(parts.len()) - 1;
-        let others: Vec<_> = (0..others).map(|_| scope.spawn(work)).collect();
+        let start = |_| Builder::new().spawn_scoped(scope, work).ok();
+        let others: Vec<_> = (0..others).map_while(start).collect();
         let own = work();
         let ended = others.into_iter().map(|one| one.join().ok().flatten());
         std::iter::once(own).chain(ended).collect()

@@ -49,6 +49,7 @@ use std::fs;
 #[cfg(any(test, feature = "fuzz"))]
 use std::ops::Range;
 use std::path::Path;
+use std::thread::Builder;
 
 /// How much is asked of the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,9 +78,14 @@ impl Look {
     pub fn at(pid: u32, depth: Depth) -> Result<Look> {
         let whole = depth == Depth::Whole;
         std::thread::scope(|scope| {
-            let sums = whole.then(|| scope.spawn(move || live::sums(pid)));
+            let ask = move || live::sums(pid);
+            let sums = whole.then(|| Builder::new().spawn_scoped(scope, ask));
             let mut look = Self::of_image(pid, live::open(pid, whole)?, depth)?;
-            look.sums = sums.and_then(|sums| sums.join().ok().flatten());
+            look.sums = match sums {
+                Some(Ok(asked)) => asked.join().ok().flatten(),
+                Some(Err(_)) => ask(), // no thread could be started
+                None => None,
+            };
             Ok(look)
         })
     }
@@ -129,9 +135,11 @@ impl Look {
         let pid = self.pid;
         // Thousands of threads take as long as the sums.
         let (mut account, named) = std::thread::scope(|scope| {
-            let named = scope.spawn(move || named_threads(pid, &threads));
+            let name = || named_threads(pid, &threads);
+            let named = Builder::new().spawn_scoped(scope, name);
             let account = Account::take(pid, &self.image, &self.heaps, stacks.as_deref());
-            (account, named.join().unwrap_or_default())
+            let named = named.map(|named| named.join().unwrap_or_default());
+            (account, named.unwrap_or_else(|_| name()))
         });
         account.program = self.program();
         for thread in &mut account.threads {

@@ -67,7 +67,8 @@ fn tags(text: &mut String, account: &Account) {
     };
     let _ = writeln!(text, "Live memory by tag, {}:\n", source_of(tags));
     let mut rows = vec![head(&["tag", "live", "", "objects", "error"])];
-    let total = tags.rows.iter().map(|row| row.live_bytes).sum();
+    let sizes = tags.rows.iter().map(|row| row.live_bytes);
+    let total = sizes.fold(0, u64::saturating_add);
     for row in &tags.rows {
         rows.push(vec![
             row.words().to_string(),

@@ -52,8 +52,8 @@ pub fn trim(pid: u32, amount: Option<u64>) -> Result<String> {
     let boxes = mailboxes(pid)?;
     if boxes.is_empty() {
         bail!(
-            "process {pid} has no maintenance thread, which would do it: it has little memory in use, \
-             or another setting of the option maintenance"
+            "process {pid} has no maintenance thread, so it cannot be asked: it has little memory in \
+             use, or the option maintenance turns the thread off"
         );
     }
     let memory = OpenOptions::new()
@@ -108,6 +108,7 @@ fn mailboxes(pid: u32) -> Result<Vec<Mailbox>> {
 impl Asked {
     fn all(&self, boxes: &[Mailbox]) -> Result<u64> {
         for one in boxes {
+            self.await_answer(one)?; // to another tool
             self.write(&[one.asks_all], one.asked)?;
         }
         for one in boxes {
@@ -122,15 +123,14 @@ impl Asked {
         for one in boxes {
             let left = amount.saturating_sub(sum);
             if left > 0 {
-                sum += self.some_of(one, left)?;
+                sum = u64::saturating_add(sum, self.some_of(one, left)?);
             }
         }
         Ok(sum)
     }
 
     fn some_of(&self, one: &Mailbox, bytes: u64) -> Result<u64> {
-        // Another tool may just have asked: its amount stays as it is.
-        self.await_answer(one)?;
+        self.await_answer(one)?; // to another tool
         self.write(&bytes.to_le_bytes(), one.bytes)?;
         self.write(&[one.asks_some], one.asked)?;
         self.await_answer(one)?;

@@ -89,7 +89,7 @@ fn format_of(args: &ProfileArgs) -> Result<Format> {
         (None, None) => Format::Text,
     };
     if format.is_compressed() && args.output.is_none() && std::io::stdout().is_terminal() {
-        bail!("a terminal cannot show what is compressed; -o FILE writes a file");
+        bail!("this format is compressed and cannot be shown on a terminal; use -o FILE");
     }
     if args.by != By::Stack && (format != Format::Text || args.diff.is_some()) {
         bail!("--by thread, --by size and --by time are tables of one recording");

@@ -26,9 +26,9 @@ use crate::Full;
 /// guard ([`Ref`]) stays where it is. For groups of accesses without guards there is
 /// [`while_still`](Self::while_still).
 ///
-/// A value costs 20 bytes more than its size (in a `HandleMap` 8). 16 of them stay if it is removed,
-/// until at most a quarter of its 512 neighbours lives. An insertion
-/// takes some nanoseconds longer. Values over 8 KiB, and those of programs that run with checks
+/// A value costs 20 bytes more than its size (in a `HandleMap` 8). When it is removed, 16 of these
+/// bytes stay until at most a quarter of its 512 neighbours is live. An insertion takes some
+/// nanoseconds longer. Values over 8 KiB, and those of programs that run with checks
 /// (`SLABYARD=check`), do not move. Under Miri there is no such map.
 ///
 /// A move copies the bytes of a value, as any move in Rust does, in any thread. So values are

@@ -3,6 +3,8 @@
 //! The letters are bitmaps that the tool brings along: on many servers there are no fonts. The
 //! colours are the light ones of svg.css.
 
+use std::collections::HashMap;
+
 use super::collect::Picture;
 use super::scene::{Bar, Scene, Style, Text, MARGIN, WIDTH};
 use super::svg::STYLE;
@@ -78,10 +80,11 @@ impl Canvas {
     fn bar(&mut self, bar: &Bar) {
         let (top, end) = (pixels(bar.y), pixels(bar.y + bar.height));
         let (left, right) = (bar.x * SCALE, (bar.x + bar.width) * SCALE);
+        let colour = colour(bar.class);
         for x in left.floor() as usize..right.ceil() as usize {
             let covered = right.min(x as f64 + 1.0) - left.max(x as f64);
             for y in top..end {
-                self.mix(x, y, colour(bar.class), (covered * 255.0) as u8);
+                self.mix(x, y, colour, (covered * 255.0) as u8);
             }
         }
     }
@@ -124,14 +127,19 @@ impl Canvas {
             true => (tenth.round() as usize).max(1),
             false => 0,
         };
+        let absent = colour("absent");
+        let mut colours = HashMap::new();
         for cell in &scene.cells {
             let start = (edge(left, cell.x), edge(top, cell.y));
             let right = edge(left, cell.x + cell.across).saturating_sub(gap);
             let end = edge(top, cell.y + 10).saturating_sub(gap);
             let down = (end.saturating_sub(start.1) * cell.quarters as usize).div_ceil(4);
             let filled = start.1 + down;
-            self.fill((start.0, filled), (right, end), colour("absent"));
-            self.fill(start, (right, filled), colour(cell.class));
+            self.fill((start.0, filled), (right, end), absent);
+            let of_class = *colours
+                .entry(cell.class)
+                .or_insert_with(|| colour(cell.class));
+            self.fill(start, (right, filled), of_class);
         }
     }
 }
