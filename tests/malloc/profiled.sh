@@ -2,7 +2,7 @@
 # Tests profiles of the drop-in malloc: by the option `profile` in a program that was not changed
 # for it, and begun and ended by a running program; that the file is what pprof reads, and has the
 # true figures, files and stacks; and that the library has OpenTelemetry's probes, which are reached
-# once for each sample. Needs a C compiler, python3 and readelf.
+# once for each sample. Needs a C compiler, python3, readelf and nm.
 # Usage: tests/malloc/profiled.sh LIBRARY
 set -euo pipefail
 
@@ -11,6 +11,7 @@ here=$(dirname "$(realpath "$0")")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 unset SLABYARD
+export PYTHONPATH=$here/../support PYTHONDONTWRITEBYTECODE=1
 
 fail() {
     echo "profiled: $*" >&2
@@ -65,70 +66,11 @@ cc -O1 -g -w -fno-omit-frame-pointer -o "$work/program" "$work/program.c" -ldl
 # Decodes the file and compares the sums by function with the truth, in the window that the random
 # samples of so many bytes allow.
 cat >"$work/check.py" <<'END'
-import subprocess, sys
+import sys
 
-def number(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 127) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 128:
-            return value, at
+from pprof import sums_by_function
 
-def fields(data):
-    at = 0
-    while at < len(data):
-        key, at = number(data, at)
-        value, at = number(data, at)
-        if key & 7 == 2:
-            value, at = data[at:at + value], at + value
-        yield key >> 3, value
-
-def message(data):
-    found = {}
-    for key, value in fields(data):
-        found.setdefault(key, []).append(value)
-    return found
-
-path, program = sys.argv[1:]
-profile = message(open(path, "rb").read())
-strings = [text.decode() for text in profile[6]]
-assert strings[0] == ""
-types = [message(data) for data in profile[1]]
-assert [strings[it[1][0]] for it in types] == ["alloc_objects", "alloc_space", "inuse_objects", "inuse_space"]
-assert [strings[it[2][0]] for it in types] == ["count", "bytes"] * 2
-mappings = {it[1][0]: it for it in map(message, profile[3])}
-own = [it for it in mappings.values() if strings[it[5][0]] == program]
-assert len(own) == 1, "one mapping is the program's"
-notes = subprocess.run(["readelf", "-n", program], capture_output=True, text=True).stdout
-assert "Build ID" not in notes or strings[own[0][6][0]] in notes
-locations = {it[1][0]: it for it in map(message, profile[4])}
-assert len(locations) == len(profile[4]), "each location has a number of its own"
-symbols = []
-for line in subprocess.run(["nm", "-S", program], capture_output=True, text=True).stdout.splitlines():
-    words = line.split()
-    if len(words) == 4:
-        symbols.append((int(words[0], 16), int(words[1], 16), words[3]))
-segments = subprocess.run(["readelf", "-lW", program], capture_output=True, text=True).stdout
-code = next(line.split() for line in segments.splitlines() if "LOAD" in line and " E " in line)
-bias = own[0][2][0] - int(code[2], 16)
-
-def function_of(address):
-    for start, size, name in symbols:
-        if start <= address - bias < start + size:
-            return name
-
-sums = {}
-for sample in map(message, profile[2]):
-    for location in sample[1]:
-        assert location in locations
-        assert locations[location][2][0] in list(mappings) + [0]
-        assert locations[location][3] == [location]
-    names = {function_of(location) for location in sample[1]} - {None}
-    assert sample[2] and len(sample[2]) == 4
-    for name in names:
-        sums[name] = [a + b for a, b in zip(sums.get(name, [0] * 4), sample[2])]
+sums = sums_by_function(*sys.argv[1:])
 
 def near(name, values, parts):
     for got, true, part in zip(sums[name], values, parts):
@@ -149,7 +91,7 @@ head -c $((size / 2)) "$work/profile" >"$work/first" # the profile of the end is
 cmp -s "$work/first" <(tail -c +$((size / 2 + 1)) "$work/profile") || fail "what a profile has when it ends differs"
 python3 "$work/check.py" "$work/first" "$work/program" || fail "the calls give another profile"
 if command -v go >/dev/null && go tool pprof -h 2>&1 | grep proto >/dev/null; then
-    HOME=$work go tool pprof -sample_index=inuse_space -top "$work/first" >"$work/top" 2>/dev/null ||
+    GOCACHE=$(go env GOCACHE) HOME=$work go tool pprof -sample_index=inuse_space -top "$work/first" >"$work/top" 2>/dev/null ||
         fail "pprof does not read the profile"
     grep -q keep_small "$work/top" || fail "pprof names no function: $(cat "$work/top")"
 fi
