@@ -2,8 +2,8 @@
  * heap_profile.cpp: a server that hands out its heap profile by HTTP. `GET /heap` is a file for
  * pprof and other viewers. The memory to look at is the server's table of orders.
  *
- *     c++ -std=c++17 -g heap_profile.cpp $(pkg-config --cflags --libs slabyard-static) && ./a.out 6060 &
- *     pprof -symbolize=local -sample_index=inuse_space a.out http://localhost:6060/heap
+ *     c++ -std=c++17 -g heap_profile.cpp $(pkg-config --cflags --libs slabyard-static) && ./a.out 0
+ *     pprof -symbolize=local -sample_index=inuse_space a.out http://localhost:PORT/heap
  *
  * The profile has the memory that the program takes from Slabyard: here the table. That of new and
  * malloc is in the profile if the drop-in malloc is used. A profile shows addresses and paths, so

@@ -5,7 +5,8 @@
  *
  * Usage: count_uprobes LIBRARY OFFSET OFFSET PROGRAM ARGUMENT
  * The offsets are those in the library's file. The program gets LD_PRELOAD=LD_PRELOAD_OF_CHILD.
- * Prints the two counts. Status 77: uprobes are not permitted here; the message says what is refused.
+ * Prints the two counts. Status 77: uprobes are not permitted here; what is printed says what was
+ * refused.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
