@@ -104,7 +104,8 @@ fn build_recorder(here: &Path, output: &Path) {
     let core = of_library("CORE");
     command.arg(format!("-I{core}"));
     command.args(c_files(&folder));
-    command.arg(Path::new(&core).join("os/linux/rows.c")); // also reads unwinding tables
+    // It reads unwinding tables as the library does.
+    command.arg(Path::new(&core).join("os/linux/rows.c"));
     // It must fit below a limit of the size of files, where the user has set one (ulimit -f).
     command.args(["-Wl,--strip-debug", "-lpthread", "-ldl"]);
     must_build(&mut command, "the recorder");
