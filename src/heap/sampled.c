@@ -121,6 +121,7 @@ static void *make_guarded_sample(const sy_sampling *now, size_t size, size_t ali
  * slab apart: its free is noticed there. */
 static SY_COLD void *make_sample(const sy_sampling *now, unsigned class_number, size_t size,
                                  size_t align) {
+    sy_cpu_keep_frame();
     bool profiled = now->profile > 0 && sy_chance(now->profile / now->chance);
     bool guarded = now->guard > 0 && (!profiled || sy_chance(now->guard));
     void *object = guarded ? make_guarded_sample(now, size, align) : NULL;
