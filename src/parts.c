@@ -18,7 +18,6 @@
 #include "debug/tags.h"
 #include "debug/tools.h"
 #include "heap/pprof.h"
-#include "heap/scope.h"
 #include "magazine/client.h"
 #include "os/background.h"
 #include "os/facts.h"
@@ -42,20 +41,19 @@ const sy_part *const sy_parts[] = {
 #endif
     &sy_slack_part,       &sy_limits_part,  &sy_epochs_part, /* SY_RANK_EPOCHS */
     &sy_threads_part,                                        /* SY_RANK_THREADS */
-    &sy_scopes_part,  /* its child's recovery comes before that of threads */
-    &sy_caches_part,  /* SY_RANK_CACHE */
-    &sy_mixed_part,   /* SY_RANK_MIXED */
-    &sy_arenas_part,  /* SY_RANK_ARENAS, SY_RANK_ARENA */
-    &sy_memory_part,  /* SY_RANK_MEMORIES to SY_RANK_SIDE */
-    &sy_passed_part,  /* SY_RANK_PASSED */
-    &sy_store_part,   /* SY_RANK_STORE */
-    &sy_pools_part,   /* SY_RANK_POOLS */
-    &sy_guard_part,   /* SY_RANK_GUARD */
-    &sy_profile_part, /* SY_RANK_PROFILE */
-    &sy_fail_part,    /* SY_RANK_FAILURES */
-    &sy_options_part, /* SY_RANK_OPTIONS */
-    &sy_tags_part,    /* SY_RANK_TAGS */
-    &sy_tools_part,   /* SY_RANK_TOOLS */
+    &sy_caches_part,                                         /* SY_RANK_CACHE */
+    &sy_mixed_part,                                          /* SY_RANK_MIXED */
+    &sy_arenas_part,                                         /* SY_RANK_ARENAS, SY_RANK_ARENA */
+    &sy_memory_part,                                         /* SY_RANK_MEMORIES to SY_RANK_SIDE */
+    &sy_passed_part,                                         /* SY_RANK_PASSED */
+    &sy_store_part,                                          /* SY_RANK_STORE */
+    &sy_pools_part,                                          /* SY_RANK_POOLS */
+    &sy_guard_part,                                          /* SY_RANK_GUARD */
+    &sy_profile_part,                                        /* SY_RANK_PROFILE */
+    &sy_fail_part,                                           /* SY_RANK_FAILURES */
+    &sy_options_part,                                        /* SY_RANK_OPTIONS */
+    &sy_tags_part,                                           /* SY_RANK_TAGS */
+    &sy_tools_part,                                          /* SY_RANK_TOOLS */
     &sy_background_part,  &sy_facts_part,   &sy_pprof_part,
 };
 

@@ -28,6 +28,7 @@ enum {
 /* Guarded by the lock of sy_mixed. */
 static sy_lots *all;
 static sy_heap_node *listed; /* units that may have free lots, by sibling */
+static void (*recover_above)(void);
 
 /* ---- lists of units ---- */
 
@@ -365,8 +366,9 @@ void sy_lots_note_put(sy_slab *unit, unsigned grain, unsigned end) {
 
 /* ---- begin and end ---- */
 
-void sy_lots_begin(sy_lots *lots) {
+void sy_lots_begin(sy_lots *lots, void (*recover)(void)) {
     sy_lock_acquire(&sy_mixed.lock);
+    recover_above = recover;
     lots->next = all;
     if (all) all->previous = lots;
     sy_fork_order();
@@ -458,6 +460,10 @@ size_t sy_lots_verify(void) {
     size_t wrong = 0;
     for (const sy_lots *lots = all; lots; lots = lots->next) wrong += verify(lots);
     return wrong;
+}
+
+void sy_lots_recover(void) {
+    if (recover_above) recover_above();
 }
 
 void sy_lots_forget(void) {

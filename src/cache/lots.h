@@ -55,8 +55,9 @@ typedef struct sy_lots {
 } sy_lots;
 
 /* Begins and ends the ownership. The end lets others have the holes of the lots; their objects stay.
- * No lock is held. */
-void sy_lots_begin(sy_lots *lots);
+ * `recover`, the same for all, is called in the child of a fork when units have been recovered, and
+ * before the records of other threads are. No lock is held. */
+void sy_lots_begin(sy_lots *lots, void (*recover)(void));
 void sy_lots_end(sy_lots *lots);
 
 /* Makes up to `count` objects of the cache, which takes part in mixed units, side by side at a

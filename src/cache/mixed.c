@@ -1084,6 +1084,7 @@ static void recover(void) {
         if (empty) sy_unit_unlink_empty(unit);
     }
     sy_mixed_release(sy_unit_take_emptied());
+    sy_lots_recover();
 }
 
 const sy_part sy_mixed_part = {.hold = hold, .drop = drop, .recover = recover};

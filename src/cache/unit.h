@@ -175,6 +175,9 @@ void sy_lots_trim(void);
 /* In the child of a fork, if another thread was changing units: no scope has a lot any more. */
 void sy_lots_forget(void);
 
+/* Called in the child of a fork, when units are whole. No lock is held. */
+void sy_lots_recover(void);
+
 /* Violations of the invariants of lots, 0 when sound. */
 size_t sy_lots_verify(void);
 

@@ -88,11 +88,10 @@ static void put_back(sy_scoped *scoped, sy_scope *scope) {
     if (SY_LIKELY(!(others[0] | others[1]))) return;
     for (unsigned number = 0; number < SY_CLASSES; number++) {
         if (SY_LIKELY(!(others[number / 64] >> number % 64 & 1))) continue;
-        sy_cache *cache = scoped->cache[number];
         uintptr_t *items = scoped->items[number];
         size_t left = left_in(scoped, number);
         set_slot(&scoped->slots[number], items, items);
-        cache->kind->flush(cache, items, left, NULL);
+        sy_mixed.client.config.flush(&sy_mixed, items, left, NULL);
     }
 }
 
@@ -289,6 +288,24 @@ int sy_scope_leave(sy_scope *scope) {
 
 sy_scope *sy_scope_current(void) { return sy_scope_now; }
 
+/* ---- fork ---- */
+
+static void recover_scoped(sy_scoped *scoped) {
+    sy_scope *scope = scope_at(scoped, 0);
+    if (scope) put_back(scoped, scope);
+    clear_slots(scoped);
+    atomic_store(&scoped->depth, 0);
+    scoped->touched_count = 0;
+    scoped->used = false;
+}
+
+/* Takes the other threads out of their scopes. Units are whole again, and the other threads' records
+ * are as they were. */
+static void recover(void) {
+    for (sy_scoped *scoped = all_scoped; scoped; scoped = scoped->next)
+        if (scoped->used && scoped != own) recover_scoped(scoped);
+}
+
 /* ---- create and destroy ---- */
 
 sy_scope *sy_scope_create(const char *name) {
@@ -300,7 +317,7 @@ sy_scope *sy_scope_create(const char *name) {
     if (!scope) return NULL;
     if (!name) name = "scope";
     for (size_t i = 0; i < SY_SCOPE_NAME_MAX && name[i]; i++) scope->name[i] = name[i];
-    sy_lots_begin(&scope->lots);
+    sy_lots_begin(&scope->lots, recover);
     return scope;
 }
 
@@ -406,22 +423,3 @@ size_t sy_scope_report(sy_scope *scope) {
     sy_os_write(sy_os_stderr(), text.bytes, text.length);
     return tally.objects;
 }
-
-/* ---- fork ---- */
-
-static void recover_scoped(sy_scoped *scoped) {
-    sy_scope *scope = scope_at(scoped, 0);
-    if (scope) put_back(scoped, scope);
-    clear_slots(scoped);
-    atomic_store(&scoped->depth, 0);
-    scoped->touched_count = 0;
-    scoped->used = false;
-}
-
-/* Units are whole again, and the other threads' records are as they were. */
-static void recover(void) {
-    for (sy_scoped *scoped = all_scoped; scoped; scoped = scoped->next)
-        if (scoped->used && scoped != own) recover_scoped(scoped);
-}
-
-const sy_part sy_scopes_part = {.recover = recover};

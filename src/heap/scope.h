@@ -18,7 +18,6 @@
 #include <slabyard/scope.h>
 
 #include "cache/lots.h"
-#include "os/start.h"
 
 /* Where this thread allocates; NULL: in no scope. */
 extern SY_HIDDEN SY_TLS sy_scope *sy_scope_now;
@@ -30,8 +29,5 @@ void *sy_scope_alloc(sy_cache *cache, unsigned class_number, size_t size);
 /* The same past the slot, at a multiple of `align`, up to SY_SCOPE_ALIGN_MAX. */
 enum { SY_SCOPE_ALIGN_MAX = SY_LOT_BYTES };
 void *sy_scope_alloc_aligned(sy_cache *cache, size_t size, size_t align);
-
-/* In the child of a fork, takes the other threads out of their scopes. */
-extern SY_HIDDEN const sy_part sy_scopes_part;
 
 #endif

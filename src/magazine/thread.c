@@ -180,7 +180,7 @@ static int add_group(unsigned seen) {
     return 0;
 }
 
-static sy_thread *take_record(void) {
+static sy_thread *take_thread(void) {
     for (;;) {
         sy_lock_acquire(&lock);
         sy_thread *thread = free_records;
@@ -247,7 +247,7 @@ static void end_thread(void *record) {
 /* Registering the hook may call this allocator. So the record is the thread's own before that. */
 static SY_COLD sy_thread *attach(void) {
     if (ended) return NULL;
-    sy_thread *thread = take_record();
+    sy_thread *thread = take_thread();
     if (!thread) return NULL;
     thread->number = sy_os_thread();
     run(thread);
@@ -310,7 +310,7 @@ static void run_instead(sy_thread *from, sy_thread *to) {
 }
 
 static sy_thread *make_second(sy_thread *first, const uint64_t placed[2]) {
-    sy_thread *thread = take_record();
+    sy_thread *thread = take_thread();
     if (!thread) return NULL;
     thread->number = first->number;
     sy_lock_acquire(&lock); /* sy_thread_count reads it */
