@@ -2,10 +2,10 @@
  * slabyard/scope.h: what a thread allocates from the heap between two calls, in memory of its own:
  * that of a request, a session, a query, a plug-in.
  *
- * A scope is a place for objects of sy_malloc and its family, and under the drop-in malloc for those
- * of malloc, new and every library that uses them. Nothing else lies there. So when its objects are
- * freed, its memory is free as a whole, however many objects of other scopes survive; and what was
- * not freed when the scope ends is known.
+ * A scope is a place for objects of sy_malloc and its family, and under the drop-in malloc for
+ * those of malloc, new and every library that uses them. Nothing else lies there. So when its
+ * objects are freed, its memory is free as a whole, however many objects of other scopes survive;
+ * and what was not freed when the scope ends is known.
  *
  *     sy_scope *request = sy_scope_create("request");
  *     sy_scope_enter(request);
@@ -22,8 +22,8 @@
  * `profile`). If the option `check` or `guard` is on, all objects do.
  *
  * Costs: the fast paths are the same, but more operations take the slow path: the first allocations
- * of each size after sy_scope_enter, and a free, in a scope, of an object that lies in none. To enter
- * and to leave takes some tens of nanoseconds each. A scope takes 4 KiB or more.
+ * of each size after sy_scope_enter, and a free, in a scope, of an object that lies in none. To
+ * enter and to leave takes some tens of nanoseconds each. A scope takes 4 KiB or more.
  *
  * Threads: any thread, except where a comment says otherwise. A thread that ends leaves its scopes.
  * In the child of a fork the other threads are in no scope.
@@ -102,16 +102,16 @@ SY_API int sy_scope_destroy(sy_scope *scope);
 
 /**
  * Counts what lives in the scope, and stores its bytes in *bytes, unless that is NULL. Objects that
- * other threads have freed count until those threads have put them back (sy_thread_flush), and so do
- * a few that threads in the scope have ready.
+ * other threads have freed count until those threads have put them back (sy_thread_flush), and so
+ * do a few that threads in the scope have ready.
  *
  * Returns the number of objects.
  */
 SY_API size_t sy_scope_live(sy_scope *scope, size_t *bytes);
 
 /**
- * Writes the addresses of up to `most` objects that live in the scope to `objects`, as sy_scope_live
- * counts.
+ * Writes the addresses of up to `most` objects that live in the scope to `objects`, as
+ * sy_scope_live counts.
  *
  * Returns how many were written.
  *

@@ -629,8 +629,8 @@ class epoch {
 
 /**
  * A place for what threads allocate from the heap (slabyard/scope.h). While a thread has an
- * `entered`, what it allocates by sy_malloc, and under the drop-in malloc by new and malloc, lies in
- * the scope. The scope ends when this object is destroyed; the objects in it stay.
+ * `entered`, what it allocates by sy_malloc, and under the drop-in malloc by new and malloc, lies
+ * in the scope. The scope ends when this object is destroyed; the objects in it stay.
  *
  *     slabyard::scope request("request");
  *     {

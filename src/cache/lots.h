@@ -5,13 +5,14 @@
  *     unit:   | lot 0 | lot 1 | lot 2 | lot 3 | ...           | lot 15 |
  *     owner:  | A     | B     | none  | A     A     A     A   | none   |    4 KiB each
  *
- * A scope gets 1, 1, 2, 4 and 8 lots, and then whole units. So a scope of a few objects takes 4 KiB,
- * and others lie beside it. A unit with lots of scopes is in no bin: no refill takes from its holes.
- * When no scope owns a part of it any more, it is a mixed unit like any other. So a free does not
- * depend on lots: the flush puts the object back into its hole, and the scope's count follows.
+ * A scope gets 1, 1, 2, 4 and 8 lots, and then whole units. So a scope of a few objects takes 4
+ * KiB, and others lie beside it. A unit with lots of scopes is in no bin: no refill takes from its
+ * holes. When no scope owns a part of it any more, it is a mixed unit like any other. So a free
+ * does not depend on lots: the flush puts the object back into its hole, and the scope's count
+ * follows.
  *
- * A scope allocates upward from one hole. When that is full, it takes another lot or, if half of what
- * it has is free, a hole in one of its lots.
+ * A scope allocates upward from one hole. When that is full, it takes another lot or, if half of
+ * what it has is free, a hole in one of its lots.
  *
  * All of this is guarded by the lock of sy_mixed.
  *
@@ -54,9 +55,9 @@ typedef struct sy_lots {
     struct sy_lots *next, *previous; /* all of them */
 } sy_lots;
 
-/* Begins and ends the ownership. The end lets others have the holes of the lots; their objects stay.
- * `recover`, the same for all, is called in the child of a fork when units have been recovered, and
- * before the records of other threads are. No lock is held. */
+/* Begins and ends the ownership. The end lets others have the holes of the lots; their objects
+ * stay. `recover`, the same for all, is called in the child of a fork when units have been
+ * recovered, and before the records of other threads are. No lock is held. */
 void sy_lots_begin(sy_lots *lots, void (*recover)(void));
 void sy_lots_end(sy_lots *lots);
 
@@ -66,8 +67,8 @@ void sy_lots_end(sy_lots *lots);
 size_t sy_lots_take(sy_lots *lots, const sy_cache *cache, uintptr_t *end, size_t count,
                     size_t align);
 
-/* Makes objects a hole again that lie side by side, from `lowest` on, and that the program has not got.
- * False: they do not lie in lots of this scope (any more), and have to be flushed. The lock is
+/* Makes objects a hole again that lie side by side, from `lowest` on, and that the program has not
+ * got. False: they do not lie in lots of this scope (any more), and have to be flushed. The lock is
  * held. */
 bool sy_lots_put_back(sy_lots *lots, const sy_cache *cache, uintptr_t lowest, size_t count);
 

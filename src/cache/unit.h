@@ -1,6 +1,6 @@
 /*
- * unit.h: the table of a mixed unit (mixed.h), and the steps on it. mixed.c and lots.c change units,
- * under the lock of sy_mixed.
+ * unit.h: the table of a mixed unit (mixed.h), and the steps on it. mixed.c and lots.c change
+ * units, under the lock of sy_mixed.
  *
  * Below: mixed.h. Used by these two files alone.
  */
@@ -112,8 +112,8 @@ static inline unsigned piece_at(const sy_slab *unit, unsigned grain) {
     return begins_at(unit->pieces, grain) ? grain : previous_piece(unit, grain);
 }
 
-/* The parts of the unit, of `words` words of its table each, that lie in holes: a bit each. No piece
- * begins in such a part, except a hole at its start. */
+/* The parts of the unit, of `words` words of its table each, that lie in holes: a bit each. No
+ * piece begins in such a part, except a hole at its start. */
 static inline uint64_t parts_in_holes(const sy_slab *unit, unsigned words) {
     const sy_pieces *pieces = unit->pieces;
     uint64_t found = 0, filled = filled_words(unit), in_part = sy_low_bits(words);

@@ -299,8 +299,8 @@ static void recover_scoped(sy_scoped *scoped) {
     scoped->used = false;
 }
 
-/* Takes the other threads out of their scopes. Units are whole again, and the other threads' records
- * are as they were. */
+/* Takes the other threads out of their scopes. Units are whole again, and the other threads'
+ * records are as they were. */
 static void recover(void) {
     for (sy_scoped *scoped = all_scoped; scoped; scoped = scoped->next)
         if (scoped->used && scoped != own) recover_scoped(scoped);

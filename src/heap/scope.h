@@ -22,8 +22,8 @@
 /* Where this thread allocates; NULL: in no scope. */
 extern SY_HIDDEN SY_TLS sy_scope *sy_scope_now;
 
-/* Allocates an object of the cache, which takes part in mixed units, in this thread's scope, for its
- * slot of the class. NULL with ENOMEM. */
+/* Allocates an object of the cache, which takes part in mixed units, in this thread's scope, for
+ * its slot of the class. NULL with ENOMEM. */
 void *sy_scope_alloc(sy_cache *cache, unsigned class_number, size_t size);
 
 /* The same past the slot, at a multiple of `align`, up to SY_SCOPE_ALIGN_MAX. */

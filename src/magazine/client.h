@@ -186,8 +186,8 @@ bool sy_clients_leave(void);
  * other threads may take what its first one holds, as from an idle thread.
  *
  * Slots of the clients in `placed` (a bit for each number) get no magazines in the second record:
- * each of their slow paths finds the slot shut. The layer above may point `top` and `base` of such a
- * slot to words of its own, which the inline code then gives out; the magazine layer leaves them
+ * each of their slow paths finds the slot shut. The layer above may point `top` and `base` of such
+ * a slot to words of its own, which the inline code then gives out; the magazine layer leaves them
  * alone. `limit` stays NULL, so that no freed word comes to them.
  *
  * sy_second_begin makes this thread run with the second record; 0, or -1: with EBUSY in a function

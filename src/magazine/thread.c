@@ -301,8 +301,8 @@ void sy_thread_idle(void) {
 
 /* ---- the second record ---- */
 
-/* The records are changed in such an order that the thread has both for a moment, and that the child
- * of a fork by a handler of a signal finds it with one of them. */
+/* The records are changed in such an order that the thread has both for a moment, and that the
+ * child of a fork by a handler of a signal finds it with one of them. */
 static void run_instead(sy_thread *from, sy_thread *to) {
     sy_thread_put_back();
     resume(to);

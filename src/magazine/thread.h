@@ -13,8 +13,8 @@
  * new thread gets the record of an ended one. A trim discards the memory of the slots whose records
  * no thread has.
  *
- * A thread may have a *second* record (sy_second_begin, client.h), and runs with one of the two at a
- * time. The other one is parked.
+ * A thread may have a *second* record (sy_second_begin, client.h), and runs with one of the two at
+ * a time. The other one is parked.
  *
  * Used by the rest of magazine/ alone.
  */

@@ -1,6 +1,6 @@
 /*
- * scopes.c: tests scopes (slabyard/scope.h) in a program that is linked with the drop-in malloc: what
- * malloc, its relatives and functions of the C library allocate lies in the scope.
+ * scopes.c: tests scopes (slabyard/scope.h) in a program that is linked with the drop-in malloc:
+ * what malloc, its relatives and functions of the C library allocate lies in the scope.
  */
 #define _GNU_SOURCE
 #include <malloc.h>

@@ -5,8 +5,8 @@
  * Threads are in shared scopes and in their own, one within the other, and begin and end meanwhile.
  * Shared scopes are replaced; the old one ends as soon as no thread is in it. Objects lie in a
  * shared table, from which any thread frees or resizes them, mostly long after their scope has
- * ended. The pattern of an object must be intact then. One thread trims, lists and verifies. The main
- * thread forks, and the child goes on.
+ * ended. The pattern of an object must be intact then. One thread trims, lists and verifies. The
+ * main thread forks, and the child goes on.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /*
- * test_scope.c: scopes (slabyard/scope.h): what lies in them, what does not, where freed objects go,
- * what survives, and what a scope costs.
+ * test_scope.c: scopes (slabyard/scope.h): what lies in them, what does not, where freed objects
+ * go, what survives, and what a scope costs.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -227,7 +227,13 @@ macro_rules! assertions {
 }
 
 /// Names that are opaque in the headers too, or that exist only in Rust.
-const NOT_OF_C: [&str; 5] = ["sy_cache", "sy_memory", "sy_epoch", "sy_scope", "SY_LOADED_INLINE"];
+const NOT_OF_C: [&str; 5] = [
+    "sy_cache",
+    "sy_memory",
+    "sy_epoch",
+    "sy_scope",
+    "SY_LOADED_INLINE",
+];
 
 /// The names that the files declare after these words.
 fn names_after(words: &[&str]) -> Vec<String> {
