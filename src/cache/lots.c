@@ -16,11 +16,10 @@
 enum {
     FULL = 0, /* it may have lots without an owner, but none of them was free at the last look */
     LISTED,   /* it is in the list of units that may have free lots */
-    WHOLE,    /* one scope owns all of it, and has it in its own list */
+    SOLE,     /* one scope alone owns parts of it, and has it in its own list */
 };
 
 enum {
-    ALL_OWNED = (1 << SY_LOTS_IN_UNIT) - 1,
     LOOKS = 16,       /* at lots and units of a scope, for one hole */
     UNITS_LOOKED = 8, /* at, of those that may have free lots */
 };
@@ -64,9 +63,9 @@ static void unlist(sy_slab *unit) {
 
 static unsigned mask_of(unsigned first, unsigned count) { return ((1u << count) - 1) << first; }
 
-static void own(sy_slab *unit, unsigned first, unsigned count, sy_lots *lots) {
-    for (unsigned i = first; i < first + count; i++) unit->lots[i] = lots;
-    unsigned mask = mask_of(first, count);
+/* NULL: no scope owns these lots any more. */
+static void own(sy_slab *unit, unsigned mask, sy_lots *lots) {
+    for (unsigned left = mask; left; left &= left - 1) unit->lots[sy_lowest_bit(left)] = lots;
     unit->owned = (uint16_t)(lots ? unit->owned | mask : unit->owned & ~mask);
 }
 
@@ -75,20 +74,9 @@ static unsigned free_lots(const sy_slab *unit) {
     return (unsigned)parts_in_holes(unit, SY_LOT_GRAINS / 64) & ~(unsigned)unit->owned;
 }
 
-/* The length of the longest hole. */
-static unsigned find_longest(const sy_slab *unit) {
-    const sy_pieces *pieces = pieces_of(unit);
-    unsigned most = 0;
-    for (unsigned grain = 0, next; grain < SY_UNIT_GRAINS; grain = next) {
-        next = next_piece(unit, pieces, grain);
-        if (!is_out(pieces, grain) && next - grain > most) most = next - grain;
-    }
-    return most;
-}
-
 /* The unit, of which no scope owns a part, is a mixed unit like any other from now on. */
 static void let_go(sy_slab *unit) {
-    unit->free_most = (uint16_t)find_longest(unit);
+    unit->free_most = (uint16_t)sy_unit_longest(unit);
     unit->changed = 0;
     unit->first_word = 0;
     sy_unit_insert(unit);
@@ -164,42 +152,77 @@ static unsigned lots_wanted(const sy_lots *lots, unsigned grains) {
     return lots->few_count == SY_LOTS_FEW ? SY_LOTS_IN_UNIT : count;
 }
 
-/* The first of `count` free lots of the unit, at a multiple of `count`; SY_LOTS_IN_UNIT: none. */
+/* The first of `count` neighbouring lots; SY_LOTS_IN_UNIT: there are none. */
 static unsigned find_lots(unsigned free, unsigned count) {
-    for (unsigned first = 0; first < SY_LOTS_IN_UNIT; first += count)
-        if ((free & mask_of(first, count)) == mask_of(first, count)) return first;
-    return SY_LOTS_IN_UNIT;
+    unsigned first = 0;
+    while (first + count <= SY_LOTS_IN_UNIT && (~free & mask_of(first, count))) first++;
+    return first + count <= SY_LOTS_IN_UNIT ? first : SY_LOTS_IN_UNIT;
 }
 
-static void give_lots(sy_lots *lots, sy_slab *unit, unsigned first, unsigned count) {
-    own(unit, first, count, lots);
-    lots->held += (size_t)count * SY_LOT_GRAINS;
+/* The length of the run of lots that begins with this one. */
+static unsigned run_length(unsigned lots, unsigned first) {
+    return sy_lowest_bit(~(uint64_t)lots >> first);
+}
+
+static void set_hole(sy_lots *lots, sy_slab *unit, unsigned first, unsigned count) {
     lots->hole.unit = unit;
     lots->hole.from = first * SY_LOT_GRAINS;
     lots->hole.to = (first + count) * SY_LOT_GRAINS;
-    if (count < SY_LOTS_IN_UNIT) {
-        lots->few[lots->few_count++] = (sy_few_lots){unit, (uint8_t)first, (uint8_t)count};
-        return;
-    }
+}
+
+static void give_few(sy_lots *lots, sy_slab *unit, unsigned first, unsigned count) {
+    own(unit, mask_of(first, count), lots);
+    lots->held += (size_t)count * SY_LOT_GRAINS;
+    lots->few[lots->few_count++] = (sy_few_lots){unit, (uint8_t)first, (uint8_t)count};
+    set_hole(lots, unit, first, count);
+}
+
+/* Gives the scope all free lots of a unit in which no scope owns any. */
+static void give_all(sy_lots *lots, sy_slab *unit, unsigned free, unsigned first) {
     unlist(unit);
-    unit->lots_are = WHOLE;
+    unit->lots_are = SOLE;
     link_first(&lots->units, unit);
+    own(unit, free, lots);
+    lots->held += sy_count_bits(free) * SY_LOT_GRAINS;
+    set_hole(lots, unit, first, run_length(free, first));
+}
+
+/* Gives the scope `count` lots of a listed unit or, if that is a unit, all that are free in one; at
+ * least `least` of them are neighbours. */
+static bool take_listed(sy_lots *lots, unsigned count, unsigned least) {
+    sy_slab *unit = unit_of(listed);
+    bool all_of_it = count == SY_LOTS_IN_UNIT;
+    for (unsigned looked = 0; unit && looked < UNITS_LOOKED; looked++) {
+        sy_slab *next = next_unit(unit);
+        unsigned free = free_lots(unit), first = find_lots(free, all_of_it ? least : count);
+        bool fits = first < SY_LOTS_IN_UNIT && !(all_of_it && unit->owned);
+        if (fits && all_of_it) give_all(lots, unit, free, first);
+        if (fits && !all_of_it) give_few(lots, unit, first, count);
+        if (fits) return true;
+        if (!free) unlist(unit);
+        unit = next;
+    }
+    return false;
+}
+
+/* Lists a mixed unit that has so many neighbouring lots between its objects; false: there is none. */
+static bool adopt_unit(unsigned count) {
+    sy_slab *unit = sy_unit_adopt((count + 1) * SY_LOT_GRAINS);
+    if (!unit) return false;
+    unit->bin = SY_BIN_UNIT_LOTS;
+    unit->lots_are = FULL;
+    unit->owned = unit->free_least = 0;
+    unit->free_most = SY_UNIT_GRAINS;
+    list(unit);
+    return true;
 }
 
 /* Gives the scope lots in which an object of so many grains has room; false: no unit has any. */
 static bool take_lots(sy_lots *lots, unsigned grains) {
-    unsigned count = lots_wanted(lots, grains), looked = 0;
-    sy_slab *unit = unit_of(listed);
-    for (sy_slab *next; unit && looked < UNITS_LOOKED; unit = next, looked++) {
-        next = next_unit(unit);
-        unsigned free = free_lots(unit), first = find_lots(free, count);
-        if (first < SY_LOTS_IN_UNIT) {
-            give_lots(lots, unit, first, count);
-            return true;
-        }
-        if (!free) unlist(unit);
-    }
-    return false;
+    unsigned count = lots_wanted(lots, grains);
+    unsigned least = (grains + SY_LOT_GRAINS - 1) / SY_LOT_GRAINS;
+    if (take_listed(lots, count, least)) return true;
+    return adopt_unit(count < SY_LOTS_IN_UNIT ? count : least) && take_listed(lots, count, least);
 }
 
 /* ---- holes in the lots of a scope ---- */
@@ -221,6 +244,17 @@ static bool find_hole(sy_lots *lots, sy_slab *unit, unsigned from, unsigned to, 
     return false;
 }
 
+/* The same in the lots of a unit that are the scope's, from a grain on. */
+static bool find_hole_in_unit(sy_lots *lots, sy_slab *unit, unsigned from, unsigned grains) {
+    for (unsigned left = unit->owned, count; left; left &= ~mask_of(sy_lowest_bit(left), count)) {
+        unsigned first = sy_lowest_bit(left), start = first * SY_LOT_GRAINS;
+        count = run_length(left, first);
+        unsigned end = start + count * SY_LOT_GRAINS;
+        if (find_hole(lots, unit, start < from ? from : start, end, grains)) return true;
+    }
+    return false;
+}
+
 /* Looks through the lots from where the last search ended, and then from the first one. A look that
  * finds nothing in its lots goes on with the next ones. */
 static bool find_hole_in_lots(sy_lots *lots, unsigned grains, unsigned looks) {
@@ -234,7 +268,7 @@ static bool find_hole_in_lots(sy_lots *lots, unsigned grains, unsigned looks) {
             if (++lots->look.few == lots->few_count) lots->look.in_unit = unit_of(lots->units);
         } else if (lots->look.in_unit) {
             sy_slab *unit = lots->look.in_unit;
-            if (find_hole(lots, unit, grain, SY_UNIT_GRAINS, grains)) return true;
+            if (find_hole_in_unit(lots, unit, grain, grains)) return true;
             lots->look.in_unit = next_unit(unit);
         } else {
             lots->look.few = 0;
@@ -243,8 +277,19 @@ static bool find_hole_in_lots(sy_lots *lots, unsigned grains, unsigned looks) {
     return false;
 }
 
-/* Whether half of what the scope has is free, so that a search will probably find a hole. */
-static bool is_half_free(const sy_lots *lots) { return lots->grains * 2 <= lots->held; }
+/* Whether a quarter of what the scope has is free, so that a search will soon find a hole. */
+static bool is_sparse(const sy_lots *lots) { return lots->held - lots->grains >= lots->held / 4; }
+
+/* Finds room in what the scope has: behind the hole that is full, in the same unit; or anywhere.
+ * `anyway`: there is no other memory. */
+static bool find_room(sy_lots *lots, unsigned grains, bool anyway) {
+    sy_slab *unit = lots->hole.unit;
+    size_t units = lots->held / SY_LOT_GRAINS; /* at most */
+    if (unit && unit->lots_are == SOLE && find_hole_in_unit(lots, unit, lots->hole.to, grains))
+        return true;
+    if (anyway) return find_hole_in_lots(lots, grains, SY_LOTS_FEW + 2 + (unsigned)units);
+    return is_sparse(lots) && find_hole_in_lots(lots, grains, LOOKS);
+}
 
 /* ---- objects ---- */
 
@@ -283,12 +328,8 @@ static size_t take(sy_lots *lots, const sy_cache *cache, uintptr_t *end, size_t 
                    bool anyway) {
     unsigned grains = (unsigned)(cache->layout.slot / SY_GRAIN);
     unsigned most = grains + (align > SY_GRAIN ? (unsigned)(align / SY_GRAIN) - 1 : 0);
-    unsigned looks = anyway ? UINT32_MAX : LOOKS;
-    if (anyway) looks = SY_LOTS_FEW + 2 + (unsigned)(lots->held / SY_UNIT_GRAINS);
-    if (!has_room(lots, grains, align) &&
-        !((anyway || is_half_free(lots)) && find_hole_in_lots(lots, most, looks)) &&
-        (anyway || !take_lots(lots, most)))
-        return 0;
+    bool finds = has_room(lots, grains, align) || find_room(lots, most, anyway);
+    if (!finds && (anyway || !take_lots(lots, most))) return 0;
     return make_objects(lots, cache, end, count, align);
 }
 
@@ -342,16 +383,20 @@ bool sy_lots_put_back(sy_lots *lots, const sy_cache *cache, uintptr_t lowest, si
     return true;
 }
 
-/* A whole unit of a scope that is empty goes back, unless the scope allocates from it. */
+/* Takes a unit that a scope alone has lots of from it. */
 static void give_up_unit(sy_lots *lots, sy_slab *unit) {
-    if (lots->look.in_unit == unit) lots->look.in_unit = next_unit(unit), lots->look.grain = 0;
+    if (lots->look.in_unit == unit) {
+        lots->look.in_unit = next_unit(unit);
+        lots->look.grain = 0;
+    }
     unlink_from(&lots->units, unit);
-    lots->held -= SY_UNIT_GRAINS;
-    own(unit, 0, SY_LOTS_IN_UNIT, NULL);
+    lots->held -= sy_count_bits(unit->owned) * SY_LOT_GRAINS;
+    own(unit, unit->owned, NULL);
     unit->lots_are = FULL;
     settle(unit);
 }
 
+/* A unit without objects goes back, unless the scope allocates from it. */
 void sy_lots_note_put(sy_slab *unit, unsigned grain, unsigned end) {
     sy_lots *lots = unit->lots[grain / SY_LOT_GRAINS];
     if (lots) {
@@ -360,8 +405,10 @@ void sy_lots_note_put(sy_slab *unit, unsigned grain, unsigned end) {
     } else {
         list(unit);
     }
-    bool goes = unit->lots_are == WHOLE && unit->free_count == SY_UNIT_GRAINS;
-    if (goes && lots->hole.unit != unit) give_up_unit(lots, unit);
+    bool goes = unit->lots_are == SOLE && unit->free_count == SY_UNIT_GRAINS;
+    if (!goes) return;
+    lots = unit->lots[sy_lowest_bit(unit->owned)];
+    if (lots->hole.unit != unit) give_up_unit(lots, unit);
 }
 
 /* ---- begin and end ---- */
@@ -382,7 +429,7 @@ void sy_lots_end(sy_lots *lots) {
     if (lots->next) lots->next->previous = lots->previous;
     for (unsigned i = 0; i < lots->few_count; i++) {
         const sy_few_lots *few = &lots->few[i];
-        own(few->unit, few->first, few->count, NULL);
+        own(few->unit, mask_of(few->first, few->count), NULL);
         settle(few->unit);
     }
     while (lots->units) give_up_unit(lots, sy_slab_of_node(lots->units));
@@ -411,7 +458,10 @@ static void each(const sy_lots *lots, sy_lots_visit visit, void *arg) {
         each_in(few->unit, from, from + few->count * SY_LOT_GRAINS, visit, arg);
     }
     for (const sy_slab *unit = unit_of(lots->units); unit; unit = next_unit(unit))
-        each_in(unit, 0, SY_UNIT_GRAINS, visit, arg);
+        for (unsigned left = unit->owned; left; left &= left - 1) {
+            unsigned from = sy_lowest_bit(left) * SY_LOT_GRAINS;
+            each_in(unit, from, from + SY_LOT_GRAINS, visit, arg);
+        }
 }
 
 void sy_lots_each(const sy_lots *lots, sy_lots_visit visit, void *arg) {
@@ -450,7 +500,7 @@ static size_t verify(const sy_lots *lots) {
     for (unsigned i = 0; i < lots->few_count; i++)
         held += (size_t)lots->few[i].count * SY_LOT_GRAINS;
     for (const sy_slab *unit = unit_of(lots->units); unit; unit = next_unit(unit))
-        held += SY_UNIT_GRAINS;
+        held += sy_count_bits(unit->owned) * SY_LOT_GRAINS;
     bool counted = tally.objects == lots->objects && tally.grains == lots->grains;
     return tally.wrong + !counted + (held != lots->held);
 }

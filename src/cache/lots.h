@@ -5,7 +5,7 @@
  *     unit:   | lot 0 | lot 1 | lot 2 | lot 3 | ...           | lot 15 |
  *     owner:  | A     | B     | none  | A     A     A     A   | none   |    4 KiB each
  *
- * A scope gets 1, 1, 2, 4 and 8 lots, and then whole units. So a scope of a few objects takes 4
+ * A scope gets 1, 1, 2, 4 and 8 lots, and then all free lots of units that no other scope has lots of: of mixed units with long holes between survivors, or of new ones. So a scope of a few objects takes 4
  * KiB, and others lie beside it. A unit with lots of scopes is in no bin: no refill takes from its
  * holes. When no scope owns a part of it any more, it is a mixed unit like any other. So a free
  * does not depend on lots: the flush puts the object back into its hole, and the scope's count
@@ -42,14 +42,14 @@ typedef struct sy_lots {
     size_t held;            /* grains of all lots */
     sy_few_lots few[SY_LOTS_FEW];
     unsigned few_count;
-    sy_heap_node *units; /* whole ones, by sibling */
+    sy_heap_node *units; /* of which it alone has lots, by sibling */
     struct {             /* the hole from which it allocates, or a part of it, in grains */
         sy_slab *unit;
         unsigned from, to;
     } hole;
     struct {              /* where the next search for a hole begins: */
         unsigned few;     /* these lots, */
-        sy_slab *in_unit; /* if it was behind all: this whole unit; NULL: at the first lots */
+        sy_slab *in_unit; /* if it was behind all: this unit; NULL: at the first lots */
         unsigned grain;
     } look;
     struct sy_lots *next, *previous; /* all of them */

@@ -254,6 +254,19 @@ static sy_slab *unit_from(unsigned bin) {
     return NULL;
 }
 
+sy_slab *sy_unit_adopt(unsigned grains) {
+    for (unsigned tried = 0; tried < UNITS_TRIED; tried++) {
+        sy_slab *unit = unit_from(bin_of(grains));
+        if (!unit) break;
+        unsigned most = sy_unit_longest(unit);
+        take_out(unit);
+        unit->free_most = (uint16_t)most;
+        if (most >= grains) return unit;
+        sy_unit_insert(unit);
+    }
+    return NULL;
+}
+
 /* ---- taking from holes ---- */
 
 /* The pages of these grains will be touched. */

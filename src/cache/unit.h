@@ -125,6 +125,17 @@ static inline uint64_t parts_in_holes(const sy_slab *unit, unsigned words) {
     return found;
 }
 
+/* The length of the longest hole. */
+static inline unsigned sy_unit_longest(const sy_slab *unit) {
+    const sy_pieces *pieces = pieces_of(unit);
+    unsigned most = 0;
+    for (unsigned grain = 0, next; grain < SY_UNIT_GRAINS; grain = next) {
+        next = next_piece(unit, pieces, grain);
+        if (!is_out(pieces, grain) && next - grain > most) most = next - grain;
+    }
+    return most;
+}
+
 /* Divides the hole from `hole` to `end` into objects. Goes downward, and begins each piece before
  * it says that it is an object: a fork may come between two stores. */
 static inline void begin_objects(sy_slab *unit, sy_pieces *pieces, unsigned hole, unsigned end,
@@ -146,6 +157,10 @@ static inline void begin_objects(sy_slab *unit, sy_pieces *pieces, unsigned hole
 
 /* Puts the unit into its bin, by its longest hole. */
 void sy_unit_insert(sy_slab *unit);
+
+/* Takes a unit with a hole of at least so many grains out of its bin. It is in no bin then. NULL:
+ * few units were looked at, and none has one. */
+sy_slab *sy_unit_adopt(unsigned grains);
 
 /* Takes a unit without objects, which is in no bin, out of the list of units. The caller releases
  * what sy_unit_take_emptied returns, without the lock (sy_mixed_release). */

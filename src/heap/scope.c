@@ -29,8 +29,11 @@ _Static_assert(sizeof(sy_scope) <= 256, "a small scope stays small");
 
 enum {
     BUFFER_ITEMS = 64,
+    FILLS_MAX = 7,           /* the buffer then gets so many */
     BUFFER_BYTES = 16 << 10, /* of objects that are made ahead, at most */
 };
+
+_Static_assert(1 << (FILLS_MAX - 1) == BUFFER_ITEMS, "as next_batch computes");
 
 /* Of a thread that has been in a scope; never freed, but used again. */
 typedef struct sy_scoped {
@@ -42,7 +45,7 @@ typedef struct sy_scoped {
     unsigned touched_count;
     uint8_t
         touched[SY_CLASSES];   /* classes whose buffers were filled since the last sy_scope_enter */
-    uint8_t batch[SY_CLASSES]; /* objects that such a buffer got last; 0: it was not filled */
+    uint8_t fills[SY_CLASSES]; /* how often such a buffer was filled since then, up to FILLS_MAX */
     sy_cache *cache[SY_CLASSES]; /* of the objects in it */
     uintptr_t items[SY_CLASSES][BUFFER_ITEMS];
 } sy_scoped;
@@ -75,7 +78,7 @@ static void put_back(sy_scoped *scoped, sy_scope *scope) {
     for (unsigned i = 0; i < scoped->touched_count; i++) {
         unsigned number = scoped->touched[i];
         size_t left = left_in(scoped, number);
-        scoped->batch[number] = 0;
+        scoped->fills[number] = 0;
         if (!left) continue;
         uintptr_t *items = scoped->items[number];
         set_slot(&scoped->slots[number], items, items); /* a fork must not see them twice */
@@ -102,12 +105,11 @@ static void clear_slots(sy_scoped *scoped) {
     memset(scoped->cache, 0, sizeof scoped->cache);
 }
 
-/* The objects that a buffer gets next. */
+/* The objects that a buffer gets next: 1, 1, 2, 4 ... So few are left at the next sy_scope_leave. */
 static size_t next_batch(const sy_scoped *scoped, const sy_cache *cache, unsigned class_number) {
-    size_t most = BUFFER_BYTES / cache->layout.slot, batch = 2u * scoped->batch[class_number];
-    if (batch > BUFFER_ITEMS) batch = BUFFER_ITEMS;
-    if (batch > most) batch = most;
-    return batch ? batch : 1;
+    size_t most = BUFFER_BYTES / cache->layout.slot, fills = scoped->fills[class_number];
+    size_t batch = fills < 2 ? 1 : (size_t)1 << (fills - 1);
+    return batch < most ? batch : most;
 }
 
 static bool fill_buffer(sy_cache *cache, unsigned class_number) {
@@ -117,8 +119,8 @@ static bool fill_buffer(sy_cache *cache, unsigned class_number) {
     if (!got) return false;
     if (got < batch) memmove(items, items + batch - got, got * sizeof *items);
     own->cache[class_number] = cache;
-    if (!own->batch[class_number]) own->touched[own->touched_count++] = (uint8_t)class_number;
-    own->batch[class_number] = (uint8_t)batch;
+    if (!own->fills[class_number]) own->touched[own->touched_count++] = (uint8_t)class_number;
+    if (own->fills[class_number] < FILLS_MAX) own->fills[class_number]++;
     set_slot(&sy_abi_1[class_number], items, items + got);
     return true;
 }
