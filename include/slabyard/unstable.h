@@ -21,7 +21,8 @@ SY_BEGIN_DECLS
  * cache has at this moment to `firsts`, if `room` entries are enough for all of them; else it
  * writes none. It sets *slots to the number of objects in a slab. An ordinal may belong to another
  * cache by the time that you use it; its word then says so. With SY_MOVABLE blocks of ordinals take
- * the place of slabs, and each second ordinal is no object's.
+ * the place of slabs, and each second ordinal is no object's; a word of zeros may be one of a live
+ * object, whose word a look-up brings back (sy_handle_get).
  *
  * Returns the number of slabs; 0 for a cache without SY_HANDLES.
  *

@@ -35,25 +35,22 @@ enum {
     SY_BLOCK_BITMAP_WORDS = (SY_BLOCK_OBJECTS + 63) / 64,
 };
 
-/* The words and places of the live objects of a folded block. */
+/* The word and the place of a live object of a folded block. */
 typedef struct sy_folded {
-    uint32_t count;
-    struct {
-        uint64_t place;
-        uint32_t generation;
-        uint32_t ordinal;
-    } live[];
+    uint64_t place;
+    uint32_t generation;
+    uint32_t ordinal;
 } sy_folded;
 
 typedef struct sy_ordinal_block {
     struct sy_ordinal_block *next, *previous; /* all blocks of the cache */
     struct sy_ordinal_block *next_open,
         *previous_open; /* those that are open, those that are free, or those that are folded */
-    sy_folded *folded;  /* NULL: it is not */
+    sy_folded *folded;  /* of each object whose ordinal is out; NULL: the block is not folded */
     uint32_t first;     /* its first ordinal */
     uint32_t free_count;
-    int32_t quiet; /* passes by age since an ordinal was taken or put back; below 0: it was unfolded
-                    * lately */
+    int32_t quiet; /* passes by age since an ordinal was taken or put back (look-ups do not count:
+                    * they write nothing); below 0: it was unfolded lately */
     uint64_t free[SY_BLOCK_BITMAP_WORDS]; /* bit set: the object's ordinal is in the block */
 } sy_ordinal_block;
 
@@ -106,8 +103,10 @@ bool sy_blocks_fold_step(sy_cache *cache, bool *begun, bool aged, size_t *bytes)
 /* Unfolds a block. The lock is held, or the child of a fork recovers. */
 void sy_block_unfold(sy_cache *cache, sy_ordinal_block *block);
 
-/* The bytes of a folded block with so many live objects. */
-size_t sy_folded_bytes(uint32_t count);
+/* How many ordinals are out of the block. */
+static inline uint32_t sy_block_out(const sy_ordinal_block *block) {
+    return SY_BLOCK_OBJECTS - block->free_count;
+}
 
 /* Violations of the invariants of the blocks. The lock is held. */
 size_t sy_blocks_verify(const sy_cache *cache);

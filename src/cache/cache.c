@@ -462,16 +462,19 @@ static void note_slack(sy_cache *cache, bool added) {
     sy_lock_release(&cache->lock);
 }
 
-bool sy_cache_admit(void *owner, size_t items) {
-    sy_cache *cache = owner;
+static SY_COLD bool keep_promise(sy_cache *cache, size_t items) {
     bool may_add;
-    if (!atomic_load(&cache->promise)) return true;
     while (!has_slots(cache, items, &may_add)) {
         bool added = may_add && sy_cache_add_slab(cache, &cache->bins);
         note_slack(cache, added);
         if (!added) return false;
     }
     return true;
+}
+
+bool sy_cache_admit(void *owner, size_t items) {
+    sy_cache *cache = owner;
+    return !atomic_load(&cache->promise) || keep_promise(cache, items);
 }
 
 /* The most slots that an address space, or the directory of ordinals, can hold. */

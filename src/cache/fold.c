@@ -40,10 +40,6 @@ enum {
 
 _Static_assert(SY_BLOCK_OBJECTS / 4 <= SY_MOVES_MOST, "a step folds a whole block");
 
-size_t sy_folded_bytes(uint32_t count) {
-    return sizeof(sy_folded) + count * sizeof(((sy_folded *)0)->live[0]);
-}
-
 /* ---- whether a block is folded ---- */
 
 static uintptr_t *block_places(uint32_t ordinal) {
@@ -67,18 +63,17 @@ static size_t clear(const sy_ordinal_block *block) {
 
 /* Returns the bytes discarded. */
 static size_t fold(sy_cache *cache, sy_ordinal_block *block, const sy_moves *moves,
-                   sy_folded *record) {
+                   sy_folded *live) {
     SY_HOLDS(&cache->lock);
-    record->count = (uint32_t)moves->chosen;
-    for (uint32_t i = 0; i < record->count; i++) {
+    for (size_t i = 0; i < moves->chosen; i++) {
         const sy_moving *object = &moves->objects[i];
-        record->live[i].place = (uint64_t)object->from << SY_HANDLE_PLACE;
-        record->live[i].generation = (uint32_t)(object->live >> SY_HANDLE_GENERATION);
-        record->live[i].ordinal = object->ordinal;
+        live[i].place = (uint64_t)object->from << SY_HANDLE_PLACE;
+        live[i].generation = (uint32_t)(object->live >> SY_HANDLE_GENERATION);
+        live[i].ordinal = object->ordinal;
     }
     sy_block_delist(&cache->blocks, block);
     sy_fork_order();
-    block->folded = record;
+    block->folded = live;
     __atomic_store_n(&block_places(block->first)[1], sign_of(cache), __ATOMIC_RELAXED);
     __atomic_store_n(&cache->blocks.folds, cache->blocks.folds + 1, __ATOMIC_RELEASE);
     sy_block_enlist(&cache->blocks, block);
@@ -88,11 +83,12 @@ static size_t fold(sy_cache *cache, sy_ordinal_block *block, const sy_moves *mov
 /* In the child of a fork, where no lock is needed, some of the words may be there, and are newer.
  * The places are the same: without the lock no slot is joined with an ordinal of the block. */
 void sy_block_unfold(sy_cache *cache, sy_ordinal_block *block) {
-    sy_folded *record = block->folded;
-    for (uint32_t i = 0; i < record->count; i++) {
-        uint64_t *words = sy_directory_words() + record->live[i].ordinal;
-        uint64_t generation = record->live[i].generation;
-        __atomic_store_n(&words[1], record->live[i].place, __ATOMIC_RELAXED);
+    sy_folded *live = block->folded;
+    uint32_t count = sy_block_out(block);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t *words = sy_directory_words() + live[i].ordinal;
+        uint64_t generation = live[i].generation;
+        __atomic_store_n(&words[1], live[i].place, __ATOMIC_RELAXED);
         if (__atomic_load_n(&words[0], __ATOMIC_RELAXED)) continue;
         __atomic_store_n(&words[0], generation << SY_HANDLE_GENERATION | cache->names.slot,
                          __ATOMIC_RELEASE);
@@ -104,7 +100,7 @@ void sy_block_unfold(sy_cache *cache, sy_ordinal_block *block) {
     block->folded = NULL;
     block->quiet = UNFOLDED;
     sy_block_enlist(&cache->blocks, block);
-    sy_side_give(record, sy_folded_bytes(record->count));
+    sy_side_give(live, count * sizeof *live);
 }
 
 /* Unfolds the ordinal's block, if it is folded; returns the word. */
@@ -144,7 +140,7 @@ static bool may_fold(sy_ordinal_block *block, bool aged) {
         block->quiet++;
         return false;
     }
-    uint32_t out = SY_BLOCK_OBJECTS - block->free_count;
+    uint32_t out = sy_block_out(block);
     return out > 0 && out <= SY_BLOCK_OBJECTS / 4;
 }
 
@@ -198,28 +194,37 @@ static bool has_generations(const sy_ordinal_block *block) {
     return true;
 }
 
+/* If the system does not take the memory, this walk folds no further block. */
+static size_t fold_or_unfold(sy_cache *cache, sy_ordinal_block *block, const sy_moves *moves,
+                             sy_folded *live) {
+    size_t bytes = fold(cache, block, moves, live);
+    if (bytes) return bytes;
+    sy_block_unfold(cache, block);
+    cache->blocks.next = NULL;
+    return 0;
+}
+
 /* While the moves are under way, the block has a live object: so it stays. */
 static bool fold_if_unchanged(sy_cache *cache, sy_ordinal_block *block, const uint64_t *free,
-                              const sy_moves *moves, sy_folded *record, size_t *bytes) {
+                              const sy_moves *moves, sy_folded *live, size_t *bytes) {
     sy_lock_acquire(&cache->lock);
     bool same = true;
     for (int i = 0; i < SY_BLOCK_BITMAP_WORDS; i++) same &= block->free[i] == free[i];
     bool folds = same && has_generations(block);
-    if (folds) *bytes += fold(cache, block, moves, record);
+    if (folds) *bytes += fold_or_unfold(cache, block, moves, live);
     sy_lock_release(&cache->lock);
     return folds;
 }
 
 static void try_to_fold(sy_cache *cache, sy_ordinal_block *block, const uint64_t *free,
                         const sy_moves *moves, size_t *bytes) {
-    size_t of_record = sy_folded_bytes((uint32_t)moves->chosen), announced;
-    sy_folded *record = sy_side_take(of_record);
-    if (!record) return;
+    size_t size = moves->chosen * sizeof(sy_folded), announced;
+    sy_folded *live = sy_side_take(size);
+    if (!live) return;
     size_t begun = begin_moves(cache, moves, &announced);
-    if (begun == moves->chosen && fold_if_unchanged(cache, block, free, moves, record, bytes))
-        return;
+    if (begun == moves->chosen && fold_if_unchanged(cache, block, free, moves, live, bytes)) return;
     end_moves(cache, moves, begun, announced);
-    sy_side_give(record, of_record);
+    sy_side_give(live, size);
 }
 
 /* Whether the memory of a block's words can go back to the system. */
@@ -240,9 +245,11 @@ bool sy_blocks_fold_step(sy_cache *cache, bool *begun, bool aged, size_t *bytes)
     sy_ordinal_block *block = next_block(&cache->blocks, aged);
     if (block) choose_objects(cache, block, moves);
     for (int i = 0; block && i < SY_BLOCK_BITMAP_WORDS; i++) free[i] = block->free[i];
-    bool more = cache->blocks.next != NULL;
     sy_lock_release(&cache->lock);
     if (block) try_to_fold(cache, block, free, moves, bytes);
+    sy_lock_acquire(&cache->lock);
+    bool more = cache->blocks.next != NULL;
+    sy_lock_release(&cache->lock);
     sy_mover_end();
     errno = error;
     return more;

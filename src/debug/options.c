@@ -705,7 +705,7 @@ static void tell(problem what, part said) {
     sy_os_write(sy_os_stderr(), text.bytes, text.length);
 }
 
-static void tell_problems(const char *text) {
+static SY_COLD void tell_problems(const char *text) {
     settings nowhere;
     uint64_t said = 0;
     set_initial(&nowhere);
@@ -760,7 +760,7 @@ static void tell_option(const sy_option *option, unsigned service) {
     sy_os_write(sy_os_stderr(), text.bytes, text.length);
 }
 
-static void tell_help(void) {
+static SY_COLD void tell_help(void) {
     static const char title[] = "slabyard: options of SLABYARD, with commas between:\n";
     sy_os_write(sy_os_stderr(), title, sizeof title - 1);
     for (unsigned i = 0; i < OPTIONS; i++) {

@@ -119,7 +119,8 @@ static void *make_guarded_sample(const sy_sampling *now, size_t size, size_t ali
 
 /* A sample may be guarded, in the profile, or both. An object that is only in the profile lies in a
  * slab apart: its free is noticed there. */
-static void *make_sample(const sy_sampling *now, unsigned class_number, size_t size, size_t align) {
+static SY_COLD void *make_sample(const sy_sampling *now, unsigned class_number, size_t size,
+                                 size_t align) {
     bool profiled = now->profile > 0 && sy_chance(now->profile / now->chance);
     bool guarded = now->guard > 0 && (!profiled || sy_chance(now->guard));
     void *object = guarded ? make_guarded_sample(now, size, align) : NULL;

@@ -87,7 +87,7 @@ static void shut_slots_of(sy_thread *thread) {
 /* A thread that is not found outside of its slow paths, or that cannot be held because the system
  * has no barrier or must not be asked (as in readers.c), opens its slots anew when it next comes to
  * a slow path by itself. */
-static void shut_thread(sy_thread *thread) {
+static SY_COLD void shut_thread(sy_thread *thread) {
     bool may_hold = atomic_load_explicit(&sy_options_now.system_files, memory_order_relaxed);
     uint32_t state = atomic_load_explicit(&thread->state, memory_order_relaxed);
     if (thread == sy_thread_running()) {

@@ -34,7 +34,7 @@ bool sy_pace_adapt(sy_pace *pace, int *stretch, size_t early, size_t used) {
     pace->falling = falls ? pace->falling + 1 : 0;
     if (too_early && now < 0) now = 0;
     if (too_early && now < SY_STRETCH_MOST) now++;
-    if (pace->falling >= FALLING_PASSES && now <= 0 && now > SY_STRETCH_LEAST) now--;
+    if (pace->falling >= FALLING_PASSES && now > SY_STRETCH_LEAST) now--;
     if (!falls && now < 0) now++;
     if (pace->calm >= CALM_PASSES && now > 0) {
         now--;

@@ -42,7 +42,8 @@ void sy_pace_note(sy_pace *pace, size_t returned);
  * early. "Soon" is within 2^SY_STRETCH_MOST decay times.
  *
  * If the last passes returned much, and hardly any of it was used again, the program's memory
- * falls: passes become twice as frequent, so that resident memory follows. After each pass that
+ * falls: passes become twice as frequent, so that resident memory follows, whatever was used again
+ * earlier. After each pass that
  * returned less, they become half as frequent, until they are a decay time apart again.
  */
 bool sy_pace_adapt(sy_pace *pace, int *stretch, size_t early, size_t used);

@@ -100,11 +100,11 @@ static void leave_out(void) {
     if (sy_os_is_hidden()) atomic_store(&sy_reclaim_leaves_out, true);
 }
 
-/* Moves objects, if the pass may call the function for it. */
+/* Moves objects, if the pass may call the function for it, and folds blocks of ordinals. */
 static bool moves_step(sy_pass *pass, sy_cache *cache, bool aged) {
-    if (cache->relocate && !pass->may_call) {
+    if (cache->relocate && !pass->may_call && !pass->moves.moved) {
         leave_out();
-        return false;
+        pass->moves.moved = true;
     }
     bool more = sy_cache_compact_step(cache, &pass->moves, aged);
     pass->bytes += pass->moves.discarded;
@@ -552,6 +552,5 @@ size_t sy_reclaim_some(size_t bytes) {
     size_t done = trim_until(&pass, false, bytes, UINT64_MAX);
     if (done >= bytes) return done;
     reach_threads(true);
-    pass.stage = NOTHING;
     return done + trim_until(&pass, false, bytes - done, UINT64_MAX);
 }

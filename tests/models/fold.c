@@ -39,10 +39,10 @@ void sy_ordinals_place(uint32_t from, uint32_t count, uintptr_t place, size_t sl
 }
 
 size_t sy_ordinals_clear(uint32_t from, uint32_t count) {
-    (void)from, (void)count;
+    (void)from;
     highest = __atomic_load_n(&words[0], __ATOMIC_RELAXED) >> SY_HANDLE_GENERATION;
     __atomic_store_n(&words[0], 0, __ATOMIC_RELEASE);
-    return 0;
+    return count * sizeof *words; /* went back */
 }
 
 /* ---- one block, in no list; one record ---- */

@@ -20,6 +20,7 @@
 #include "cache/movable.h"
 #include "chunk/side.h"
 #include "os/fake.h"
+#include "reclaim/reclaim.h"
 #include "support/child.h"
 #include "support/services.h"
 
@@ -33,13 +34,15 @@ typedef struct object {
 
 static sy_handle handles[COUNT], stale[COUNT]; /* 0: none */
 
-static sy_cache *make(void) {
-    sy_cache_config config = {.name = "folded", .size = SIZE, .flags = SY_HANDLES | SY_MOVABLE};
-    sy_cache *cache = sy_cache_create(&config);
+static sy_cache *make_with(void (*relocate)(void *from, void *to, void *arg)) {
+    sy_cache *cache = sy_cache_create(&(sy_cache_config){
+        .name = "folded", .size = SIZE, .flags = SY_HANDLES | SY_MOVABLE, .relocate = relocate});
     must(cache != NULL);
     memset(stale, 0, sizeof stale);
     return cache;
 }
+
+static sy_cache *make(void) { return make_with(NULL); }
 
 static void add(sy_cache *cache, size_t i) {
     object *made = sy_handle_prepare(cache, &handles[i]);
@@ -63,13 +66,17 @@ static size_t folded_blocks(sy_cache *cache) {
 
 static size_t blocks(const sy_cache *cache) { return cache->blocks.count / SY_BLOCK_OBJECTS; }
 
-/* A cache whose blocks are folded. */
-static sy_cache *make_folded(void) {
-    sy_cache *cache = make();
+static void leave_few(sy_cache *cache) {
     for (size_t i = 0; i < COUNT; i++) add(cache, i);
     for (size_t i = 0; i < COUNT; i++)
         if (i % LIVE_SHARE) drop(cache, i);
     sy_thread_flush();
+}
+
+/* A cache whose blocks are folded. */
+static sy_cache *make_folded(void) {
+    sy_cache *cache = make();
+    leave_few(cache);
     must(sy_cache_trim(cache) > 0);
     must(blocks(cache) > 30 && folded_blocks(cache) == blocks(cache));
     must(sy_cache_verify(cache) == 0);
@@ -252,6 +259,48 @@ static void passes_by_age_fold_what_is_not_used(void **state) {
     end(cache);
 }
 
+static size_t relocations;
+
+static void relocate(void *from, void *to, void *arg) {
+    (void)arg;
+    memcpy(to, from, SIZE);
+    relocations++;
+}
+
+/* In the turns of a thread that allocates, passes call no function of the program: nothing moves
+ * there. Words are folded all the same. */
+static void words_are_folded_where_objects_may_not_move(void **state) {
+    (void)state;
+    sy_cache *cache = make_with(relocate);
+    sy_cache *slow = sy_cache_create(&(sy_cache_config){.size = 8, .flags = SY_CHECKED});
+    leave_few(cache);
+    sy_fake_set_clock(sy_os_now());
+    sy_set_decay(100);
+    for (int passes = 0; passes < 20; passes++) {
+        sy_fake_advance_clock(sy_reclaim_interval());
+        for (int turn = 0; turn < 2000; turn++) sy_cache_free(slow, sy_cache_alloc(slow));
+    }
+    sy_set_decay(0);
+    must(folded_blocks(cache) == blocks(cache) && relocations == 0);
+    must(sy_cache_destroy(slow) == 0);
+    end(cache);
+}
+
+/* The system refuses to take memory: then the records would only need more. */
+static void where_no_memory_goes_back_blocks_stay(void **state) {
+    (void)state;
+    sy_cache *cache = make();
+    leave_few(cache);
+    sy_fake_fail_from(SY_FAKE_DISCARD, 1);
+    sy_cache_compact(cache, SIZE_MAX, UINT64_MAX);
+    must(folded_blocks(cache) == 0 && sy_fake_failures(SY_FAKE_DISCARD) > 0);
+    must(cache->blocks.folds == 1); /* it tried no further block */
+    check_all(cache);
+    sy_fake_reset();
+    must(sy_cache_trim(cache) > 0 && folded_blocks(cache) == blocks(cache));
+    end(cache);
+}
+
 static void without_memory_for_a_record_blocks_stay(void **state) {
     (void)state;
     sy_cache *cache = make_folded();
@@ -293,9 +342,9 @@ static void the_child_of_a_fork_has_its_folded_blocks(void **state) {
 static void use_torn(void *arg) {
     sy_cache *cache = arg;
     sy_ordinal_block *block = cache->blocks.all;
-    sy_directory_words()[block->folded->live[0].ordinal] =
-        (uint64_t)block->folded->live[0].generation << 32 | cache->names.slot;
-    sy_directory_words()[block->folded->live[0].ordinal + 1] = block->folded->live[0].place;
+    sy_directory_words()[block->folded[0].ordinal] =
+        (uint64_t)block->folded[0].generation << 32 | cache->names.slot;
+    sy_directory_words()[block->folded[0].ordinal + 1] = block->folded[0].place;
     atomic_store(&cache->moving, 3); /* of a flush of the mover */
     cache->torn = true;
     sy_caches_part.recover();
@@ -334,6 +383,8 @@ int main(void) {
         cmocka_unit_test_setup(a_block_with_a_pinned_object_stays, set_up),
         cmocka_unit_test_setup(a_block_with_many_objects_stays, set_up),
         cmocka_unit_test_setup(passes_by_age_fold_what_is_not_used, set_up),
+        cmocka_unit_test_setup(words_are_folded_where_objects_may_not_move, set_up),
+        cmocka_unit_test_setup(where_no_memory_goes_back_blocks_stay, set_up),
         cmocka_unit_test_setup(without_memory_for_a_record_blocks_stay, set_up),
         cmocka_unit_test_setup(a_cache_ends_with_folded_blocks, set_up),
         cmocka_unit_test_setup(the_child_of_a_fork_has_its_folded_blocks, set_up),

@@ -64,6 +64,14 @@ static void memory_that_falls_makes_passes_frequent(void **state) {
            {1, 0, 0, 64 * MIB, 0}, {9, 0, 0, 64 * MIB, 0});
 }
 
+/* A service uses memory again as its load rises. When the load falls, that is long ago. */
+static void memory_falls_after_it_was_used_again(void **state) {
+    (void)state;
+    FOLLOW({1, 20 * MIB, 0, 0, 0}, {1, 20 * MIB, 8 * MIB, 0, 1}, {1, 20 * MIB, 8 * MIB, 0, 2},
+           {1, 2 * MIB, 0, 64 * MIB, 2}, {1, 2 * MIB, 0, 64 * MIB, 1}, {1, 2 * MIB, 0, 64 * MIB, 0},
+           {2, MIB, 0, 64 * MIB, -2}, {1, 0, 0, 64 * MIB, -2}, {2, 0, 0, 64 * MIB, 0});
+}
+
 static void little_that_returns_is_no_fall(void **state) {
     (void)state;
     FOLLOW({9, 2 * MIB - 1, 0, 8 * MIB, 0});
@@ -111,6 +119,7 @@ int main(void) {
         cmocka_unit_test(memory_that_is_used_again_makes_passes_rare),
         cmocka_unit_test(little_that_is_used_again_does_not_matter),
         cmocka_unit_test(memory_that_falls_makes_passes_frequent),
+        cmocka_unit_test(memory_falls_after_it_was_used_again),
         cmocka_unit_test(little_that_returns_is_no_fall),
         cmocka_unit_test(it_is_no_fall_if_it_is_used_again),
         cmocka_unit_test(marks_end_after_four_decay_times),

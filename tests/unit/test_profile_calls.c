@@ -295,6 +295,21 @@ static void a_profile_begins_in_the_midst_here(void *arg) {
 }
 RUN(a_profile_begins_in_the_midst)
 
+/* A slot that has lost its magazines keeps its count. The next profile does not go on with it. */
+static void a_count_ends_with_its_profile_here(void *arg) {
+    (void)arg;
+    open_all();
+    begin((size_t)64 << 20); /* the next sample is far away */
+    sy_cache_free(cache, sy_cache_alloc(cache));
+    must(sums().allocated == 0 && sy_profile_stop() == 0);
+    sy_thread_flush();
+    begin(ALL);
+    void *object = sy_cache_alloc(cache);
+    must(sums().allocated == 1 && has_live(200));
+    sy_cache_free(cache, object);
+}
+RUN(a_count_ends_with_its_profile)
+
 static void the_option_begins_a_profile_here(void *arg) {
     (void)arg;
     open_all();
@@ -458,6 +473,7 @@ int main(void) {
         cmocka_unit_test(estimates_are_unbiased),
         cmocka_unit_test(spans_are_in_the_profile),
         cmocka_unit_test(a_profile_begins_in_the_midst),
+        cmocka_unit_test(a_count_ends_with_its_profile),
         cmocka_unit_test(the_option_begins_a_profile),
         cmocka_unit_test(a_cache_that_ends_takes_its_objects_along),
         cmocka_unit_test(trims_do_not_disturb_counts),
