@@ -25,7 +25,7 @@ fn values_lie_in_the_scope_until_they_are_dropped() {
     assert_eq!(scope.live().objects, 2);
     assert!(scope.live().bytes >= 9 + 8);
     assert_eq!((text.as_str(), *number), ("some text", 7));
-    let _elsewhere = vec![1u8; 100];
+    let _elsewhere = Box::new([1u8; 100]);
     assert_eq!(scope.live().objects, 2);
     drop((text, number));
     assert_eq!(
@@ -60,7 +60,7 @@ fn a_panic_leaves_the_scope() {
     let result = std::panic::catch_unwind(|| scope.run(|| panic!("within")));
     assert!(result.is_err());
     let before = scope.live(); // what the panic has left
-    let _outside = vec![0u8; 1000];
+    let _outside = Box::new([0u8; 1000]);
     assert_eq!(scope.live(), before);
 }
 
@@ -79,12 +79,12 @@ impl Wake for Unwoken {
 }
 
 /// Allocates a value at each poll, and is ready at the third.
-struct Steps(Vec<Box<[u8; 200]>>);
+struct Steps(Vec<Vec<u8>>);
 
 impl Future for Steps {
     type Output = usize;
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<usize> {
-        self.0.push(Box::new([7; 200]));
+        self.0.push(vec![7; 200]);
         match self.0.len() {
             3 => Poll::Ready(3),
             _ => Poll::Pending,
@@ -107,7 +107,7 @@ fn a_future_is_in_its_scope_at_each_poll_on_any_thread() {
         .join()
         .expect("it ends");
         future = back;
-        elsewhere.push(Box::new([1u8; 200]));
+        elsewhere.push(vec![1u8; 200]);
         assert_eq!(scope.live().objects, polls);
         assert_eq!(result.is_ready(), polls == 3);
     }
