@@ -7,6 +7,7 @@
  *     heap.h    any size: the malloc family
  *     heaps.h   separate heaps, limited and released as a whole
  *     epoch.h   objects of one phase in slabs of their own
+ *     scope.h   what a thread allocates from the heap, in memory of its own
  *     limit.h   limits in bytes, and why an allocation was refused
  *     reclaim.h return of free memory to the operating system
  *     memory.h  caches over memory of your own
@@ -42,6 +43,7 @@
 #include <slabyard/pool.h>
 #include <slabyard/profile.h>
 #include <slabyard/reclaim.h>
+#include <slabyard/scope.h>
 #include <slabyard/stats.h>
 #include <slabyard/vmem.h>
 

@@ -157,6 +157,7 @@ struct ends {
     void operator()(sy_pool *pool) const noexcept { sy_pool_destroy(pool); }
     void operator()(sy_cache *cache) const noexcept { sy_cache_destroy(cache); }
     void operator()(sy_epoch *epoch) const noexcept { sy_epoch_close(epoch); }
+    void operator()(sy_scope *scope) const noexcept { sy_scope_destroy(scope); }
 };
 
 /* The alignment of T, and at least the alignment of a pointer, because a free slot holds
@@ -624,6 +625,51 @@ class epoch {
 
   private:
     std::unique_ptr<sy_epoch, detail::ends> epoch_;
+};
+
+/**
+ * A place for what threads allocate from the heap (slabyard/scope.h). While a thread has an
+ * `entered`, what it allocates by sy_malloc, and under the drop-in malloc by new and malloc, lies
+ * in the scope. The scope ends when this object is destroyed; the objects in it stay.
+ *
+ *     slabyard::scope request("request");
+ *     {
+ *         slabyard::scope::entered in(request);
+ *         std::vector<int> numbers(1000);   in the scope, under the drop-in malloc
+ *     }
+ *     std::size_t left = request.live();
+ */
+class scope {
+  public:
+    /** name: copied, for report(). */
+    explicit scope(const char *name = nullptr) : scope_(detail::checked(sy_scope_create(name))) {}
+
+    /** Counts the objects that live in the scope, and stores their bytes in *bytes. */
+    std::size_t live(std::size_t *bytes = nullptr) const noexcept {
+        return sy_scope_live(scope_.get(), bytes);
+    }
+
+    /** Writes what lives in the scope to stderr, by size. Returns how many objects. */
+    std::size_t report() const noexcept { return sy_scope_report(scope_.get()); }
+
+    /** While it exists, its thread allocates in the scope. It is destroyed by the thread that made
+     * it, in the reverse order. The constructor throws std::bad_alloc if there is no memory, or the
+     * thread is in SY_SCOPE_DEPTH_MAX scopes already. */
+    class entered {
+      public:
+        explicit entered(const scope &in) : scope_(in.scope_.get()) {
+            if (sy_scope_enter(scope_) != 0) detail::fail<std::bad_alloc>();
+        }
+        ~entered() { sy_scope_leave(scope_); }
+        entered(const entered &) = delete;
+        entered &operator=(const entered &) = delete;
+
+      private:
+        sy_scope *scope_;
+    };
+
+  private:
+    std::unique_ptr<sy_scope, detail::ends> scope_;
 };
 
 /* ---- handles ---- */

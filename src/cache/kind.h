@@ -99,6 +99,8 @@ extern SY_HIDDEN const sy_slab_kind sy_slabs_plain, sy_slabs_watched; /* slabs.c
 /* ---- functions that kinds share ---- */
 
 /* plain.c */
+/* The object was allocated while a profile is taken or threads count, and not inline. */
+void sy_plain_profile(sy_cache *cache, size_t size, uintptr_t item);
 bool sy_plain_alloc(sy_cache *cache, size_t size, size_t align, uintptr_t *item);
 void sy_plain_free(sy_cache *cache, void *object, size_t told);
 void sy_plain_put(sy_cache *cache, uintptr_t item, bool retires);

@@ -11,6 +11,7 @@
 #include "base/fork.h"
 #include "base/shape.h"
 #include "cache/kind.h"
+#include "cache/unit.h"
 #include "cache/watched.h"
 #include "chunk/pressure.h"
 #include "chunk/side.h"
@@ -20,14 +21,8 @@
 #include "os/os.h"
 
 enum {
-    WORDS = SY_UNIT_GRAINS / 64,
-    BIN_STEPS = 8,         /* bins in each doubling of the longest hole, as of size classes */
-    BINS = 88,             /* for holes of up to 4,096 grains */
-    BIN_FULL = 0,          /* the unit has no hole, and is in no heap */
-    BIN_WAITING = 253,     /* it waits to be put into its bin */
-    BIN_GONE = 254,        /* it is being released */
-    BIN_ASIDE = UINT8_MAX, /* its memory is being changed without the lock */
-    GRAINS_MAX = SY_MIXED_SIZE_MAX / SY_GRAIN, /* of an object */
+    BIN_STEPS = 8, /* bins in each doubling of the longest hole, as of size classes */
+    BINS = 88,     /* for holes of up to 4,096 grains */
     JOINED_MAX = 64,
     WASTE_SHARE = 40,         /* slabs are converted if one part in so many of the memory in units,
                                * and sy_mixed_least bytes, are free in slabs */
@@ -46,19 +41,7 @@ enum {
     STEP_UNITS = 64,     /* the most units that a step of a trim looks at */
 };
 
-/* 64 grains of a mixed unit. Both words are in one cache line, since each operation needs both. */
-typedef struct sy_grains {
-    _Atomic uint64_t begins; /* bit set: a piece begins at this grain */
-    _Atomic uint64_t out;    /* bit set: it is an object, live or in a magazine */
-} sy_grains;
-
-/* The table of a mixed unit; `pieces` of its descriptor leads there. */
-typedef struct sy_pieces {
-    sy_grains of[WORDS];
-} sy_pieces;
-
 static bool find(const sy_cache *mixed, const void *object, size_t *bytes);
-static bool sy_mixed_begin(void);
 
 /* Objects are freed to the client of sy_mixed, and never allocated from it. */
 static const sy_kind sy_kind_mixed = {.free = sy_plain_free, .find = find};
@@ -97,7 +80,8 @@ static struct {
     /* The caches that take part. Written under the lock of the start. */
     sy_cache *joined[JOINED_MAX];
     _Atomic unsigned joined_count;
-    _Atomic uint8_t place_of[GRAINS_MAX + 1]; /* by the grains of an object: the cache's place in
+    _Atomic uint8_t
+        place_of[SY_OBJECT_GRAINS_MAX + 1]; /* by the grains of an object: the cache's place in
                                                * `joined`, plus 1; 0: none */
 } mixing;
 
@@ -107,7 +91,7 @@ static _Atomic bool ready; /* the client is open, and the caches have joined */
 static SY_TLS sy_own own_units_aside;
 
 static inline sy_cache *joined_with(unsigned grains) {
-    if (grains > GRAINS_MAX) return NULL;
+    if (grains > SY_OBJECT_GRAINS_MAX) return NULL;
     unsigned place = atomic_load_explicit(&mixing.place_of[grains], memory_order_acquire);
     return place ? mixing.joined[place - 1] : NULL;
 }
@@ -118,13 +102,17 @@ static inline unsigned place_in(const sy_cache *cache) {
     return atomic_load_explicit(&mixing.place_of[grains], memory_order_relaxed) - 1u;
 }
 
+/* Whether slabs of the cache can become mixed units, and refills take from holes. Where not, only
+ * scopes have objects of the cache in such units (lots.h). */
+static bool mixes(const sy_cache *cache) { return cache->layout.slab_bytes == SY_UNIT_BYTES; }
+
 /* Caches with flags are checked, or want something for their slabs. */
 static void join(sy_cache *cache) {
     const sy_layout *layout = &cache->layout;
     unsigned count = atomic_load_explicit(&mixing.joined_count, memory_order_relaxed);
     bool can = cache->class_number && !cache->flags && !cache->construct && !cache->watch &&
-               layout->slab_bytes == SY_UNIT_BYTES && layout->slot % SY_GRAIN == 0 &&
-               layout->slot <= SY_MIXED_SIZE_MAX && count < JOINED_MAX;
+               layout->slot % SY_GRAIN == 0 && layout->slot <= SY_MIXED_SIZE_MAX &&
+               count < JOINED_MAX;
     if (!can) return;
     mixing.joined[count] = cache;
     atomic_store_explicit(&mixing.joined_count, count + 1, memory_order_release);
@@ -137,99 +125,13 @@ void sy_mixed_join(sy_cache *cache) {
     if (atomic_load_explicit(&ready, memory_order_relaxed)) join(cache);
 }
 
-/* ---- bits ---- */
-
-static inline sy_pieces *pieces_of(const sy_slab *unit) {
-    return __atomic_load_n(&unit->pieces, __ATOMIC_ACQUIRE);
+bool sy_mixed_has(const sy_cache *cache) {
+    return joined_with((unsigned)(cache->layout.slot / SY_GRAIN)) == cache;
 }
 
-static inline unsigned grain_of(uintptr_t address) {
-    return (unsigned)(address % SY_UNIT_BYTES) >> SY_GRAIN_SHIFT;
-}
-
-static inline uint64_t begins_in(const sy_pieces *pieces, unsigned word) {
-    return atomic_load_explicit(&pieces->of[word].begins, memory_order_relaxed);
-}
-
-static inline uint64_t out_in(const sy_pieces *pieces, unsigned word) {
-    return atomic_load_explicit(&pieces->of[word].out, memory_order_relaxed);
-}
-
-static inline bool begins_at(const sy_pieces *pieces, unsigned grain) {
-    return begins_in(pieces, grain / 64) >> grain % 64 & 1;
-}
-
-static inline bool is_out(const sy_pieces *pieces, unsigned grain) {
-    return out_in(pieces, grain / 64) >> grain % 64 & 1;
-}
-
-static inline uint64_t bit_of(unsigned grain) { return UINT64_C(1) << grain % 64; }
-
-static inline void set_out(sy_pieces *pieces, unsigned grain, bool out) {
-    uint64_t bits = out_in(pieces, grain / 64), bit = bit_of(grain);
-    bits = out ? bits | bit : bits & ~bit;
-    atomic_store_explicit(&pieces->of[grain / 64].out, bits, memory_order_relaxed);
-}
-
-/* The words of the unit's table in which pieces begin. */
-static inline uint64_t filled_words(const sy_slab *unit) {
-    return __atomic_load_n(&unit->filled, __ATOMIC_RELAXED);
-}
-
-static inline void set_begins(sy_slab *unit, unsigned word, uint64_t bits) {
-    uint64_t words = filled_words(unit), bit = UINT64_C(1) << word;
-    atomic_store_explicit(&unit->pieces->of[word].begins, bits, memory_order_relaxed);
-    __atomic_store_n(&unit->filled, bits ? words | bit : words & ~bit, __ATOMIC_RELAXED);
-}
-
-static inline void begin_piece(sy_slab *unit, unsigned grain) {
-    set_begins(unit, grain / 64, begins_in(unit->pieces, grain / 64) | bit_of(grain));
-}
-
-/* The piece that begins there becomes a part of the previous one. */
-static inline void join_piece(sy_slab *unit, unsigned grain) {
-    set_begins(unit, grain / 64, begins_in(unit->pieces, grain / 64) & ~bit_of(grain));
-}
-
-/* The first grain after `grain` at which a piece begins; SY_UNIT_GRAINS: none. */
-static inline unsigned next_piece(const sy_slab *unit, const sy_pieces *pieces, unsigned grain) {
-    unsigned word = grain / 64;
-    uint64_t bits = begins_in(pieces, word) >> grain % 64 >> 1;
-    if (bits) return grain + 1 + sy_lowest_bit(bits);
-    uint64_t words = filled_words(unit) >> word >> 1;
-    if (!words) return SY_UNIT_GRAINS;
-    word += 1 + sy_lowest_bit(words);
-    return word * 64 + sy_lowest_bit(begins_in(pieces, word));
-}
-
-/* The last grain before `grain`, which is not 0, at which a piece begins. One begins at grain 0. */
-static inline unsigned previous_piece(const sy_slab *unit, unsigned grain) {
-    unsigned word = grain / 64;
-    uint64_t bits = begins_in(unit->pieces, word) & (bit_of(grain) - 1);
-    if (!bits) {
-        word = sy_highest_bit(filled_words(unit) & ((UINT64_C(1) << word) - 1));
-        bits = begins_in(unit->pieces, word);
-    }
-    return word * 64 + sy_highest_bit(bits);
-}
-
-/* The last piece that begins at or before the grain. */
-static inline unsigned piece_at(const sy_slab *unit, unsigned grain) {
-    return begins_at(unit->pieces, grain) ? grain : previous_piece(unit, grain);
-}
-
-/* The pages of the unit that lie in holes. No piece begins in such a page, except a hole at its
- * start. */
-static uint64_t pages_in_holes(const sy_slab *unit) {
-    const sy_pieces *pieces = unit->pieces;
-    unsigned words = (unsigned)(sy_slab_granule(unit) / SY_GRAIN / 64);
-    uint64_t found = 0, filled = filled_words(unit), in_page = sy_low_bits(words);
-    for (unsigned index = 0, word = 0; word < WORDS; index++, word += words) {
-        uint64_t here = filled >> word & in_page;
-        if (here > 1 || (here && begins_in(pieces, word) != 1)) continue;
-        if (!is_out(pieces, piece_at(unit, word * 64))) found |= UINT64_C(1) << index;
-    }
-    return found;
+/* The words of a table that describe a page. */
+static unsigned page_words(const sy_slab *unit) {
+    return (unsigned)(sy_slab_granule(unit) / SY_GRAIN / 64);
 }
 
 /* ---- units by their longest hole ---- */
@@ -245,10 +147,10 @@ static inline unsigned bin_of(unsigned grains) {
     return doublings * BIN_STEPS + (grains >> doublings);
 }
 
-static void insert(sy_slab *unit) {
+void sy_unit_insert(sy_slab *unit) {
     unsigned bin = bin_of(longest(unit));
     unit->bin = (uint8_t)bin;
-    if (bin == BIN_FULL) return;
+    if (bin == SY_BIN_UNIT_FULL) return;
     sy_heap_insert(&mixing.heap[bin], &unit->node);
     mixing.occupied[bin / 64] |= UINT64_C(1) << bin % 64;
 }
@@ -256,11 +158,11 @@ static void insert(sy_slab *unit) {
 /* Takes the unit out of its bin, in which it need not be. */
 static void take_out(sy_slab *unit) {
     unsigned bin = unit->bin;
-    if (bin == BIN_WAITING) {
+    if (bin == SY_BIN_UNIT_WAITING) {
         sy_heap_node *before = unit->node.previous, *after = unit->node.sibling;
         *(before ? &before->sibling : &mixing.waiting) = after;
         if (after) after->previous = before;
-    } else if (bin != BIN_FULL && bin != BIN_ASIDE) {
+    } else if (bin != SY_BIN_UNIT_FULL && bin < SY_BIN_UNIT_LOTS) {
         sy_heap_remove(&mixing.heap[bin], &unit->node);
         if (!mixing.heap[bin]) mixing.occupied[bin / 64] &= ~(UINT64_C(1) << bin % 64);
     }
@@ -275,14 +177,14 @@ static void note_search(sy_slab *unit, unsigned grains, unsigned wanted) {
     unit->free_least = (uint16_t)(unit->free_count + MORE_GRAINS);
     if (bin_of(grains) == unit->bin) return;
     take_out(unit);
-    insert(unit);
+    sy_unit_insert(unit);
 }
 
 /* Has the next refill put the unit into its bin, since a hole has grown. Holes grow with each free,
  * and so the unit changes its bin only once. */
 static void wait_for_refill(sy_slab *unit) {
     take_out(unit);
-    unit->bin = BIN_WAITING;
+    unit->bin = SY_BIN_UNIT_WAITING;
     unit->node = (sy_heap_node){.sibling = mixing.waiting};
     if (mixing.waiting) mixing.waiting->previous = &unit->node;
     mixing.waiting = &unit->node;
@@ -291,7 +193,7 @@ static void wait_for_refill(sy_slab *unit) {
 static inline void note_hole(sy_slab *unit, unsigned start, unsigned grains) {
     unit->changed |= UINT64_C(1) << start / 64;
     if (grains > longest(unit)) unit->free_most = (uint16_t)grains;
-    if (unit->free_count < unit->free_least || unit->bin >= BIN_WAITING) return;
+    if (unit->free_count < unit->free_least || unit->bin >= SY_BIN_UNIT_LOTS) return;
     if (bin_of(longest(unit)) != unit->bin) wait_for_refill(unit);
 }
 
@@ -299,14 +201,14 @@ static void sort_waiting(void) {
     while (mixing.waiting) {
         sy_slab *unit = sy_slab_of_node(mixing.waiting);
         take_out(unit);
-        insert(unit);
+        sy_unit_insert(unit);
     }
 }
 
 /* Takes a unit without objects out of the heaps and the list. */
-static void unlink_empty(sy_slab *unit) {
+void sy_unit_unlink_empty(sy_slab *unit) {
     take_out(unit);
-    unit->bin = BIN_GONE;
+    unit->bin = SY_BIN_UNIT_GONE;
     sy_cache_remove_slab(&sy_mixed, unit);
     sy_mixed.slab_count--;
     mixing.hole_grains -= SY_UNIT_GRAINS;
@@ -317,7 +219,7 @@ static void unlink_empty(sy_slab *unit) {
 /* The words of a table in which pieces begin. */
 static uint64_t find_filled(const sy_pieces *pieces) {
     uint64_t filled = 0;
-    for (unsigned word = 0; word < WORDS; word++)
+    for (unsigned word = 0; word < SY_UNIT_WORDS; word++)
         if (begins_in(pieces, word)) filled |= UINT64_C(1) << word;
     return filled;
 }
@@ -328,7 +230,7 @@ static bool unit_is_valid(const sy_slab *unit) {
     const sy_pieces *pieces = pieces_of(unit);
     unsigned free = 0;
     bool after_hole = false;
-    for (unsigned word = 0; word < WORDS; word++)
+    for (unsigned word = 0; word < SY_UNIT_WORDS; word++)
         if (out_in(pieces, word) & ~begins_in(pieces, word)) return false;
     for (unsigned grain = 0, next; grain < SY_UNIT_GRAINS; grain = next) {
         next = next_piece(unit, pieces, grain);
@@ -338,7 +240,7 @@ static bool unit_is_valid(const sy_slab *unit) {
         after_hole = is_hole;
     }
     bool known = filled_words(unit) == find_filled(pieces);
-    if (unit->holes & ~pages_in_holes(unit)) return false;
+    if (unit->holes & ~parts_in_holes(unit, page_words(unit))) return false;
     return known && begins_at(pieces, 0) && free == unit->free_count && unit->slots == 0;
 }
 
@@ -352,10 +254,23 @@ static sy_slab *unit_from(unsigned bin) {
     return NULL;
 }
 
+sy_slab *sy_unit_adopt(unsigned grains) {
+    for (unsigned tried = 0; tried < UNITS_TRIED; tried++) {
+        sy_slab *unit = unit_from(bin_of(grains));
+        if (!unit) break;
+        unsigned most = sy_unit_longest(unit);
+        take_out(unit);
+        unit->free_most = (uint16_t)most;
+        if (most >= grains) return unit;
+        sy_unit_insert(unit);
+    }
+    return NULL;
+}
+
 /* ---- taking from holes ---- */
 
 /* The pages of these grains will be touched. */
-static SY_COLD void use_pages(sy_slab *unit, unsigned first, unsigned end) {
+SY_COLD void sy_unit_use_pages(sy_slab *unit, unsigned first, unsigned end) {
     size_t page = sy_slab_granule(unit);
     unsigned from = (unsigned)(first * (size_t)SY_GRAIN / page);
     unsigned to = (unsigned)((end * (size_t)SY_GRAIN - 1) / page);
@@ -380,21 +295,6 @@ static void raise_to(unsigned *most, unsigned grains) {
     if (grains > *most) *most = grains;
 }
 
-/* Divides the hole from `hole` to `end` into objects. Goes downward, and begins each piece before
- * it says that it is an object: a fork may come between two stores. */
-static inline void begin_objects(sy_slab *unit, sy_pieces *pieces, unsigned hole, unsigned end,
-                                 unsigned grains) {
-    for (unsigned grain = end; grain > hole;) {
-        unsigned word = (grain - grains) / 64;
-        uint64_t objects = 0;
-        for (; grain > hole && (grain - grains) / 64 == word; grain -= grains)
-            objects |= bit_of(grain - grains);
-        set_begins(unit, word, begins_in(pieces, word) | objects);
-        uint64_t out = out_in(pieces, word) | objects;
-        atomic_store_explicit(&pieces->of[word].out, out, memory_order_relaxed);
-    }
-}
-
 /* Takes objects out of the hole from `hole` to `end`, which is long enough for one. *most becomes
  * at least the length of the rest. */
 static void take_from_hole(sy_slab *unit, unsigned hole, unsigned end, sy_want *want,
@@ -409,7 +309,7 @@ static void take_from_hole(sy_slab *unit, unsigned hole, unsigned end, sy_want *
     want->count -= count;
     unit->free_count = (uint16_t)(unit->free_count - (rest - hole));
     raise_to(most, end - rest);
-    if (SY_UNLIKELY((unit->holes | unit->idle) != 0)) use_pages(unit, hole, rest);
+    if (SY_UNLIKELY((unit->holes | unit->idle) != 0)) sy_unit_use_pages(unit, hole, rest);
 }
 
 /* Takes as many of the wanted objects out of the unit as its holes have room for, from the lowest
@@ -443,6 +343,26 @@ static size_t growth(void) {
     size_t now = object_grains(), grown = now > mixing.noted_grains ? now - mixing.noted_grains : 0;
     mixing.noted_grains += grown;
     return grown * SY_GRAIN;
+}
+
+void sy_unit_add(sy_slab *unit) {
+    sy_cache_append_slab(&sy_mixed, unit);
+    sy_mixed.slab_count++;
+    mixing.hole_grains += SY_UNIT_GRAINS;
+}
+
+void sy_unit_count_out(const sy_cache *cache, size_t objects) {
+    size_t grains = objects * (cache->layout.slot / SY_GRAIN);
+    mixing.of[place_in(cache)].objects += objects;
+    mixing.hole_grains -= grains;
+    mixing.noted_grains += grains;
+}
+
+void sy_unit_count_in(const sy_cache *cache, size_t objects) {
+    size_t grains = objects * (cache->layout.slot / SY_GRAIN);
+    mixing.of[place_in(cache)].objects -= objects;
+    mixing.hole_grains += grains;
+    mixing.noted_grains -= mixing.noted_grains < grains ? mixing.noted_grains : grains;
 }
 
 static void note_shrinking(void) {
@@ -529,7 +449,7 @@ static sy_cache *most_wasteful(bool anyway) {
     sy_cache *found = NULL;
     unsigned count = atomic_load_explicit(&mixing.joined_count, memory_order_acquire);
     for (unsigned i = 0; i < count; i++) {
-        size_t bytes = free_bytes(mixing.joined[i], anyway);
+        size_t bytes = mixes(mixing.joined[i]) ? free_bytes(mixing.joined[i], anyway) : 0;
         sum += bytes;
         if (bytes <= most) continue;
         most = bytes;
@@ -608,7 +528,7 @@ static void convert_slab(sy_cache *cache, sy_slab *slab, sy_pieces *pieces) {
     sy_mixed.slab_count++;
     mixing.hole_grains += slab->free_count;
     mixing.noted_grains += SY_UNIT_GRAINS - slab->free_count;
-    insert(slab);
+    sy_unit_insert(slab);
     SY_INVARIANT(unit_is_valid(slab));
     atomic_thread_fence(memory_order_release); /* who finds the class finds the pieces */
     sy_map_set_class(slab->start, 1, SY_CLASS_MIXED);
@@ -650,6 +570,13 @@ static void note_recycled(sy_cache *cache) {
     sy_lock_release(&sy_mixed.lock);
 }
 
+/* Whether scopes own parts of the object's unit: then a refill must not give it out. No lock is
+ * held, but the object, which is out, keeps its unit from getting owners now. (The load is not
+ * atomic: ThreadSanitizer reports those even in functions that it leaves out.) */
+__attribute__((no_sanitize("thread"))) static bool lies_in_lots(uintptr_t object) {
+    return *(const volatile uint8_t *)&sy_slab_at(object)->bin == SY_BIN_UNIT_LOTS;
+}
+
 /* Takes objects of the cache that this thread has freed, and that wait to be put back: the newest
  * ones, and all if most of these are of the cache. Others wait on. */
 static size_t recycle(sy_cache *cache, sy_want *want) {
@@ -659,7 +586,7 @@ static size_t recycle(sy_cache *cache, sy_want *want) {
         size_t most = want->count < some ? want->count : some, hits = 0, others = 0;
         size_t got = sy_client_alloc_loaded(&sy_mixed.client, found, most);
         for (size_t i = 0; i < got; i++) {
-            if (sy_mixed_cache_at(found[i]) == cache) {
+            if (sy_mixed_cache_at(found[i]) == cache && !lies_in_lots(found[i])) {
                 *--want->items = found[i];
                 hits++;
             } else {
@@ -697,7 +624,7 @@ size_t sy_mixed_take(sy_cache *cache, uintptr_t *end, size_t count, bool anyway)
         if (!anyway && units * SY_UNIT_BYTES / SMALL_SHARE < sy_mixed_least) return 0;
         if (!sy_mixed_begin()) return 0;
     }
-    if (joined_with(grains) != cache) return 0;
+    if (joined_with(grains) != cache || !mixes(cache)) return 0;
     sy_want want = {.grains = grains, .items = end, .count = (unsigned)count, .anyway = anyway};
     if (anyway) return sy_mixed_take_all(cache, want);
     if (gets_slab(cache, want.count)) return 0;
@@ -782,11 +709,14 @@ static inline bool put(const sy_cache *of, uintptr_t address) {
     mixing.of[place_in(cache)].objects--;
     make_hole(unit, unit->pieces, grain, end);
     SY_INVARIANT(unit_is_valid(unit));
-    if (unit->free_count == SY_UNIT_GRAINS && unit->bin != BIN_ASIDE) unlink_empty(unit);
+    if (unit->bin == SY_BIN_UNIT_LOTS)
+        sy_lots_note_put(unit, grain, end);
+    else if (unit->free_count == SY_UNIT_GRAINS && unit->bin != SY_BIN_UNIT_ASIDE)
+        sy_unit_unlink_empty(unit);
     return true;
 }
 
-static sy_slab *take_emptied(void) {
+sy_slab *sy_unit_take_emptied(void) {
     sy_slab *units = mixing.emptied;
     mixing.emptied = NULL;
     return units;
@@ -802,7 +732,7 @@ size_t sy_mixed_put(const sy_cache *cache, const uintptr_t *items, sy_flush_item
         list[refused++] = (sy_flush_item){list[i].index, (uint8_t)fault_at(address)};
     }
     if (held) atomic_store_explicit(held, 0, memory_order_relaxed);
-    *empty = take_emptied();
+    *empty = sy_unit_take_emptied();
     note_shrinking();
     sy_lock_release(&sy_mixed.lock);
     return refused;
@@ -897,7 +827,7 @@ static void close_all(void) {
 }
 
 /* Opens the client and lets the caches join, once; false: not now. No lock is held. */
-static SY_COLD bool sy_mixed_begin(void) {
+SY_COLD bool sy_mixed_begin(void) {
     if (!sy_start_lock()) return false;
     bool done = atomic_load_explicit(&ready, memory_order_relaxed) || open_all();
     atomic_store_explicit(&ready, done, memory_order_release);
@@ -916,7 +846,9 @@ static bool find(const sy_cache *mixed, const void *object, size_t *bytes) {
 /* ---- trim ---- */
 
 /* The pages of the unit that lie in holes and may hold memory. */
-static uint64_t unused_pages(const sy_slab *unit) { return pages_in_holes(unit) & ~unit->holes; }
+static uint64_t unused_pages(const sy_slab *unit) {
+    return parts_in_holes(unit, page_words(unit)) & ~unit->holes;
+}
 
 /* Chooses the pages of the unit to discard now: all that are unused or, by age, those that were
  * unused in the last pass too. The lock is held. */
@@ -947,7 +879,7 @@ static uint64_t discard(const sy_slab *unit, uint64_t pages, size_t *bytes) {
 /* Discards pages of a unit without the lock, which is held before and after. */
 static void discard_aside(sy_slab *unit, uint64_t pages, bool aged, size_t *bytes) {
     take_out(unit);
-    unit->bin = BIN_ASIDE;
+    unit->bin = SY_BIN_UNIT_ASIDE;
     sy_own_replace(&own_units_aside, NULL, unit);
     sy_memory_begin_trim(&sy_memory_main);
     sy_lock_release(&sy_mixed.lock);
@@ -959,8 +891,8 @@ static void discard_aside(sy_slab *unit, uint64_t pages, bool aged, size_t *byte
     unit->holes |= done;
     if (aged) unit->idle |= done; /* a use soon was too early (chunk.h) */
     take_out(unit);               /* a child's recovery has inserted it, if it was not noted */
-    insert(unit);
-    if (unit->free_count == SY_UNIT_GRAINS) unlink_empty(unit);
+    sy_unit_insert(unit);
+    if (unit->free_count == SY_UNIT_GRAINS) sy_unit_unlink_empty(unit);
 }
 
 /* Slabs that were given and released count as given until their cache asks again, or a trim
@@ -979,19 +911,21 @@ static void recount_given(void) {
 bool sy_mixed_trim_step(size_t *left, bool aged, size_t *bytes) {
     if (*left == SIZE_MAX) recount_given();
     sy_lock_acquire(&sy_mixed.lock);
+    if (*left == SIZE_MAX) sy_lots_trim();
     if (*left == SIZE_MAX) *left = sy_mixed.slab_count;
     for (int looked = 0; looked < STEP_UNITS && *left && sy_mixed.slabs; looked++) {
         sy_slab *unit = sy_mixed.slabs;
         sy_cache_remove_slab(&sy_mixed, unit);
         sy_cache_append_slab(&sy_mixed, unit);
         --*left;
-        uint64_t pages = unit->bin == BIN_ASIDE ? 0 : claim_pages(unit, aged);
+        bool others = unit->bin == SY_BIN_UNIT_ASIDE || unit->bin == SY_BIN_UNIT_LOTS;
+        uint64_t pages = others ? 0 : claim_pages(unit, aged);
         if (!pages) continue;
         discard_aside(unit, pages, aged, bytes);
         break;
     }
     bool more = *left && sy_mixed.slabs;
-    sy_slab *empty = take_emptied();
+    sy_slab *empty = sy_unit_take_emptied();
     sy_lock_release(&sy_mixed.lock);
     sy_mixed_release(empty);
     return more;
@@ -1021,7 +955,7 @@ size_t sy_mixed_waiting(void) {
 
 size_t sy_mixed_objects(const sy_cache *cache) {
     size_t grains = cache->layout.slot / SY_GRAIN;
-    if (grains > GRAINS_MAX || joined_with((unsigned)grains) != cache) return 0;
+    if (grains > SY_OBJECT_GRAINS_MAX || joined_with((unsigned)grains) != cache) return 0;
     sy_lock_acquire(&sy_mixed.lock);
     size_t objects = mixing.of[place_in(cache)].objects;
     sy_lock_release(&sy_mixed.lock);
@@ -1052,7 +986,7 @@ size_t sy_mixed_verify(void) {
         bool valid = unit_is_valid(unit);
         wrong += !valid || sy_slab_at(unit->start) != unit || !sy_is_mixed(unit);
         wrong += unit->next && unit->next->previous != unit;
-        wrong += unit->free_count == SY_UNIT_GRAINS && unit->bin != BIN_ASIDE;
+        wrong += unit->free_count == SY_UNIT_GRAINS && unit->bin < SY_BIN_UNIT_LOTS;
         grains += unit->free_count;
         if (valid) sy_mixed_each(unit, 0, UINTPTR_MAX, count_by_place, objects);
     }
@@ -1061,6 +995,7 @@ size_t sy_mixed_verify(void) {
         wrong += mixing.of[i].objects != objects[i];
     wrong += given != mixing.given;
     wrong += units != sy_mixed.slab_count || grains != mixing.hole_grains;
+    wrong += sy_lots_verify();
     sy_lock_release(&sy_mixed.lock);
     return wrong;
 }
@@ -1080,7 +1015,7 @@ static void count_again(sy_slab *unit) {
     unsigned free = 0, most = 0, hole = SY_UNIT_GRAINS; /* none */
     unit->filled = find_filled(pieces);
     begin_piece(unit, 0);
-    for (unsigned word = 0; word < WORDS; word++)
+    for (unsigned word = 0; word < SY_UNIT_WORDS; word++)
         atomic_store_explicit(&pieces->of[word].out, out_in(pieces, word) & begins_in(pieces, word),
                               memory_order_relaxed);
     for (unsigned grain = 0, next; grain < SY_UNIT_GRAINS; grain = next) {
@@ -1117,7 +1052,7 @@ static sy_cache *joined_by_class(unsigned class_number) {
 
 static void add_again(sy_slab *run, void *arg) {
     (void)arg;
-    if (!sy_is_mixed(run) || run->bin == BIN_GONE) return;
+    if (!sy_is_mixed(run) || run->bin == SY_BIN_UNIT_GONE) return;
     if (run->slots) { /* its conversion had begun: it is still its cache's */
         sy_cache *cache = joined_by_class(sy_class_at(run->start));
         run->bins = &cache->bins;
@@ -1129,13 +1064,14 @@ static void add_again(sy_slab *run, void *arg) {
     mixing.hole_grains += run->free_count;
     sy_cache_append_slab(&sy_mixed, run);
     sy_mixed.slab_count++;
-    run->bin = BIN_ASIDE;
+    run->bin = SY_BIN_UNIT_ASIDE;
     sy_mixed_each(run, 0, UINTPTR_MAX, count_object, NULL);
 }
 
 /* Another thread may have changed half of this: it is built again from the units. */
 static void make_anew(void) {
     mixing.torn = false;
+    sy_lots_forget();
     memset(mixing.heap, 0, sizeof mixing.heap);
     memset(mixing.occupied, 0, sizeof mixing.occupied);
     mixing.hole_grains = sy_mixed.slab_count = 0;
@@ -1156,10 +1092,12 @@ static void recover(void) {
     for (sy_slab *unit = sy_mixed.slabs, *next; unit; unit = next) {
         next = unit->next;
         if (sy_own_times(&own_units_aside, unit)) continue;
-        if (unit->bin == BIN_ASIDE) insert(unit);
-        if (unit->free_count == SY_UNIT_GRAINS) unlink_empty(unit);
+        if (unit->bin == SY_BIN_UNIT_ASIDE) sy_unit_insert(unit);
+        bool empty = unit->free_count == SY_UNIT_GRAINS && unit->bin != SY_BIN_UNIT_LOTS;
+        if (empty) sy_unit_unlink_empty(unit);
     }
-    sy_mixed_release(take_emptied());
+    sy_mixed_release(sy_unit_take_emptied());
+    sy_lots_recover();
 }
 
 const sy_part sy_mixed_part = {.hold = hold, .drop = drop, .recover = recover};

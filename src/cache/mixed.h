@@ -69,6 +69,13 @@ static inline bool sy_is_mixed(const sy_slab *run) {
 /* Lets a cache of a size class take part, if it can. Its lock is not held; the start's is. */
 void sy_mixed_join(sy_cache *cache);
 
+/* Opens the client of sy_mixed, and lets the caches of the size classes join, once; false: not now.
+ * No lock is held. */
+bool sy_mixed_begin(void);
+
+/* Whether the cache takes part. */
+bool sy_mixed_has(const sy_cache *cache);
+
 /* Takes up to `count` slots for the cache from holes, and writes their addresses downward from
  * `end`, as sy_slab_take does; returns how many. Where that is worth while, slabs of other caches
  * are converted; `anyway`: also where it is not. No lock is held. */

@@ -27,8 +27,7 @@ static void note_object(sy_cache *cache, size_t size, const void *object, double
         atomic_store_explicit(&cache->profiled, true, memory_order_relaxed);
 }
 
-/* The object was allocated while a profile is taken or threads count, and not inline. */
-static SY_COLD void sy_plain_profile(sy_cache *cache, size_t size, uintptr_t item) {
+SY_COLD void sy_plain_profile(sy_cache *cache, size_t size, uintptr_t item) {
     sy_cpu_keep_frame();
     double chance;
     if (!sy_client_samples(&cache->client, &chance)) chance = 0;

@@ -76,9 +76,15 @@ typedef struct sy_slab {
                     * (or discarded it), and none of them was taken since */
     uint32_t ordinal; /* of slot 0, in a cache with handles */
     uint16_t slots, free_count;
-    uint16_t watermark;             /* slots from here on were never given out */
+    union {
+        uint16_t watermark; /* slots from here on were never given out */
+        uint16_t owned;     /* of a mixed unit: bit set: a scope owns this lot (cache/lots.h) */
+    };
     uint16_t free_least, free_most; /* bounds of free_count in its bin */
-    uint8_t first_word;             /* no free bit in a word before it */
+    union {
+        uint8_t first_word; /* no free bit in a word before it */
+        uint8_t lots_are;   /* of a mixed unit with lots: a state of cache/lots.c */
+    };
     uint8_t bin;
     union {
         struct sy_bins *bins;     /* that it is in, or belongs to while it is set aside */
@@ -94,7 +100,8 @@ typedef struct sy_slab {
     /* Cache lines 2 and 3. */
     alignas(64) union {
         uint64_t bits[SY_SLAB_BITMAP_WORDS];
-        sy_large large; /* of a large span */
+        sy_large large;                             /* of a large span */
+        struct sy_lots *lots[SY_SLAB_BITMAP_WORDS]; /* of a mixed unit: who owns its parts */
     };
 } sy_slab;
 

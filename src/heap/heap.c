@@ -31,6 +31,7 @@
 #include "heap/fast.h"
 #include "heap/misaligned.h"
 #include "heap/sampled.h"
+#include "heap/scope.h"
 #include "magazine/turn.h"
 #include "os/os.h"
 #include "os/start.h"
@@ -184,8 +185,17 @@ static inline unsigned true_class(const void *object, unsigned found) {
 /* The cold functions keep their frames (sy_cpu_keep_frame): tools and audits record stacks in the
  * functions that they call. */
 
+/* The cache of the class, if its objects can lie in scopes, else NULL. Those of 8 bytes have 16
+ * there. */
+static sy_cache *cache_in_scope(unsigned class_number) {
+    sy_cache *cache = cache_of_class(class_number == 1 ? SY_CLASS_16 : class_number);
+    return cache && sy_mixed_has(cache) ? cache : NULL;
+}
+
 static SY_COLD void *sy_class_alloc_slow(unsigned class_number, size_t size, size_t align) {
     sy_cpu_keep_frame();
+    sy_cache *scoped = SY_UNLIKELY(sy_scope_now) ? cache_in_scope(class_number) : NULL;
+    if (scoped) return sy_scope_alloc(scoped, class_number, size);
     sy_cache *cache = cache_of_class(class_number);
     uintptr_t object;
     return cache && cache->kind->alloc(cache, size, align, &object) ? (void *)object : NULL;
@@ -212,11 +222,15 @@ static inline void *alloc(size_t size) {
     return sy_malloc_slow(size);
 }
 
-/* An object in a slab takes the place of one that has not the alignment. */
-static SY_COLD void *alloc_aligned(unsigned class_number, size_t size, uintptr_t instead) {
+/* Another object takes the place of one that has not the alignment. */
+static SY_COLD void *alloc_aligned(unsigned class_number, size_t size, size_t align,
+                                   uintptr_t instead) {
     sy_cache *cache = class_known(class_number);
     sy_profile_undo((const void *)instead);
     sy_free((void *)instead);
+    sy_cache *scoped =
+        sy_scope_now && align <= SY_SCOPE_ALIGN_MAX ? cache_in_scope(class_number) : NULL;
+    if (scoped) return sy_scope_alloc_aligned(scoped, size, align);
     void *object = sy_cache_alloc_in_slab(cache);
     if (object) sy_cache_profile_in_slab(cache, size, object);
     return object;
@@ -228,7 +242,7 @@ static void *alloc_in_class(unsigned class_number, size_t size, size_t align) {
     uintptr_t object;
     if (SY_UNLIKELY(!sy_loaded_pop(&sy_abi_1[class_number], &object)))
         object = (uintptr_t)sy_class_alloc_slow(class_number, size, align);
-    return object % align == 0 ? (void *)object : alloc_aligned(class_number, size, object);
+    return object % align == 0 ? (void *)object : alloc_aligned(class_number, size, align, object);
 }
 
 /* The names of inlined functions are in parentheses: slabyard/heap.h has macros of these names. */
@@ -514,7 +528,8 @@ static SY_COLD void sy_free_mismatched(void *object, unsigned class_number, size
 /* A size of SIZE_MAX, which would mean "no size", is passed on as one less. */
 static SY_COLD void sy_free_sized_slow(void *object, size_t size) {
     unsigned found = sy_class_at((uintptr_t)object), class_number = true_class(object, found);
-    bool fits = sy_class_has(class_number, size);
+    bool fits = sy_class_has(class_number, size) ||
+                (found == SY_CLASS_MIXED && class_number == SY_CLASS_16 && size <= 8);
     if (fits && sy_loaded_push_once(&sy_abi_1[found], (uintptr_t)object)) return;
     sy_cpu_keep_frame();
     size_t told = size == SIZE_MAX ? size - 1 : size;

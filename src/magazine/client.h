@@ -181,6 +181,29 @@ void sy_slow_path_end(const sy_slow_path *path);
  * whether others are left, of slow paths further up this thread's stack. */
 bool sy_clients_leave(void);
 
+/*
+ * The thread's second record, with slots of its own for all clients. While the thread runs with it,
+ * other threads may take what its first one holds, as from an idle thread.
+ *
+ * Slots of the clients in `placed` (a bit for each number) get no magazines in the second record:
+ * each of their slow paths finds the slot shut. The layer above may point `top` and `base` of such
+ * a slot to words of its own, which the inline code then gives out; the magazine layer leaves them
+ * alone. `limit` stays NULL, so that no freed word comes to them.
+ *
+ * sy_second_begin makes this thread run with the second record; 0, or -1: with EBUSY in a function
+ * of the program that this layer calls, with ENOMEM if there is no record. When the thread ends,
+ * `end` is called first, in which it may still allocate and free. sy_second_end makes it run with
+ * the first one again; false: it is in a function of the program, as above.
+ */
+int sy_second_begin(const uint64_t placed[2], void (*end)(void));
+bool sy_second_end(void);
+
+/* Ends sy_thread_idle of a thread that runs with its second record. */
+void sy_second_resume(void);
+
+/* Flushes what this thread holds of the client, in either record. */
+void sy_client_flush_own(sy_client *client);
+
 /* Bytes from sy_abi_1 to a thread's loaded slot for the client. */
 size_t sy_client_offset(const sy_client *client);
 

@@ -77,7 +77,8 @@ static void shut_slots_of(sy_thread *thread) {
     for (unsigned number = SY_CLIENT_FIRST; number < end; number++) {
         sy_slot *slot = sy_thread_slot(thread, number);
         const sy_client *client = sy_roster_at(number);
-        if (!client || !sy_client_is_profiled(client) || !slot->loaded) continue;
+        if (!client || !sy_client_is_profiled(client)) continue;
+        if (!slot->loaded && !(slot->top && thread == sy_thread_running())) continue;
         __atomic_store_n(&slot->base, above_all, __ATOMIC_RELAXED);
         __atomic_store_n(&slot->limit, NULL, __ATOMIC_RELAXED);
     }

@@ -79,6 +79,7 @@ static SY_COLD uint64_t enter_without_record(void) {
 uint64_t sy_readers_enter(void) {
     sy_thread *thread = sy_thread_known();
     if (SY_UNLIKELY(!thread) && !(thread = make_record())) return enter_without_record();
+    thread = thread->first;
     uint64_t outer = atomic_load_explicit(&thread->reading, memory_order_relaxed);
     if (outer) return outer;
     uint64_t now = atomic_load_explicit(&era, memory_order_acquire);
@@ -97,12 +98,12 @@ void sy_readers_leave(uint64_t guard) {
         return;
     }
     sy_thread *thread = sy_thread_known();
-    if (thread) atomic_store_explicit(&thread->reading, guard, memory_order_release);
+    if (thread) atomic_store_explicit(&thread->first->reading, guard, memory_order_release);
 }
 
 bool sy_readers_has_own(void) {
     sy_thread *thread = sy_thread_known();
-    return (thread && atomic_load_explicit(&thread->reading, memory_order_relaxed)) ||
+    return (thread && atomic_load_explicit(&thread->first->reading, memory_order_relaxed)) ||
            own_unrecorded;
 }
 

@@ -197,6 +197,24 @@ void sy_thread_flush(void) {
     sy_clients_leave();
 }
 
+/* The record that the thread runs with. */
+static void flush_of_record(sy_client *client) {
+    sy_thread *thread = sy_thread_self();
+    if (!thread || sy_thread_is_inside(thread) || client->number >= thread->slots_end) return;
+    sy_slot *slot = sy_thread_slot(thread, client->number);
+    if (!sy_slot_items(slot)) return;
+    sy_threads_lock();
+    if (!client->suspended) flush_and_pin(client, slot);
+    sy_threads_unlock();
+}
+
+void sy_client_flush_own(sy_client *client) {
+    flush_of_record(client);
+    if (!sy_second_exchange()) return;
+    flush_of_record(client);
+    sy_second_exchange();
+}
+
 /* Flushes an idle slot of the calling thread, unless its client is suspended or calls the program
  * back. The lock is held before and after. */
 static void flush_idle(sy_thread *thread, sy_slot *slot, unsigned number) {
@@ -344,7 +362,7 @@ static void flush_returned(sy_thread *thread) {
     for (unsigned number = SY_CLIENT_FIRST; number < SY_CLIENT_DEMANDED; number++) {
         if (number >= thread->slots_end) break;
         sy_slot *slot = sy_thread_slot(thread, number);
-        if (is_unused(slot) || !clients[number]->config.returns) continue;
+        if (!sy_slot_has_magazines(slot) || !clients[number]->config.returns) continue;
         sy_slot_settle(slot);
         sy_slot_flush(clients[number], slot);
     }

@@ -64,6 +64,7 @@ SY_COLD void sy_slot_close_gap(sy_slot *slot) {
 
 /* Gives a slot its first magazine; false if there is none or the slot may hold nothing. */
 static bool open_slot(sy_client *client, sy_thread *thread, sy_slot *slot) {
+    if (sy_thread_places(thread, client->number)) return false;
     bool begins = !slot->capacity;
     if (begins && !(sy_capacity_may_begin(client) && sy_capacity_grow(client, thread, slot)))
         return false;

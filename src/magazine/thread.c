@@ -5,6 +5,7 @@
 #include "magazine/thread.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/bits.h"
 #include "base/shape.h"
@@ -25,9 +26,11 @@ static sy_loaded_slot shut_slots[SY_CLIENTS_MAX];
 
 SY_API_THREAD SY_TLS sy_loaded_slot *sy_abi_1 = shut_slots;
 
-SY_TLS sy_thread *sy_thread_own;  /* NULL before the first slow path, and after the end */
-static SY_TLS sy_thread *in_hand; /* taken but not yet sy_thread_own, or no longer that */
-static SY_TLS bool ended;         /* this thread's exit hook has run */
+SY_TLS sy_thread *sy_thread_own;        /* NULL before the first slow path, and after the end */
+static SY_TLS sy_thread *in_hand;       /* taken but not yet sy_thread_own, or no longer that */
+static SY_TLS bool ended;               /* this thread's exit hook has run */
+static SY_TLS sy_thread *second;        /* this thread's second record, or NULL */
+static SY_TLS void (*before_end)(void); /* called before the second record is given back */
 
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_THREADS);
 static sy_thread *all_records;  /* guarded by lock */
@@ -55,7 +58,8 @@ unsigned sy_thread_count(void) {
     unsigned count = 0;
     sy_lock_acquire(&lock);
     for (const sy_thread *thread = all_records; thread; thread = thread->next)
-        count += atomic_load_explicit(&thread->state, memory_order_relaxed) != SY_THREAD_FREE;
+        count += thread->first == thread &&
+                 atomic_load_explicit(&thread->state, memory_order_relaxed) != SY_THREAD_FREE;
     sy_lock_release(&lock);
     return count;
 }
@@ -152,6 +156,7 @@ static void add_records(char *group, unsigned count) {
     sy_thread *records = (sy_thread *)group;
     for (unsigned i = count; i-- > 0;) {
         records[i].slots = (sy_slot *)(group + headers_bytes(count) + i * (size_t)SLOTS_BYTES);
+        records[i].first = &records[i];
         records[i].next = all_records;
         all_records = &records[i];
         records[i].next_free = free_records;
@@ -175,7 +180,7 @@ static int add_group(unsigned seen) {
     return 0;
 }
 
-static sy_thread *take_record(void) {
+static sy_thread *take_thread(void) {
     for (;;) {
         sy_lock_acquire(&lock);
         sy_thread *thread = free_records;
@@ -194,6 +199,8 @@ static sy_thread *take_record(void) {
 /* Resets the state of work under way. In the child of a fork, the record's thread may have been
  * stopped in the middle of it. */
 static void forget(sy_thread *thread) {
+    thread->first = thread;
+    thread->placed[0] = thread->placed[1] = 0;
     thread->one_way_count = 0;
     thread->next_idle = SY_CLIENT_FIRST;
     atomic_store_explicit(&thread->inside, 0, memory_order_relaxed);
@@ -225,8 +232,11 @@ static void stop(void) {
     sy_thread_own = NULL;
 }
 
+static void end_second_record(void);
+
 /* The thread's exit hook. Allocations and frees of destructors that run later use no magazines. */
 static void end_thread(void *record) {
+    if (second) end_second_record();
     flush_at_end(record);
     stop();
     ended = true;
@@ -237,7 +247,7 @@ static void end_thread(void *record) {
 /* Registering the hook may call this allocator. So the record is the thread's own before that. */
 static SY_COLD sy_thread *attach(void) {
     if (ended) return NULL;
-    sy_thread *thread = take_record();
+    sy_thread *thread = take_thread();
     if (!thread) return NULL;
     thread->number = sy_os_thread();
     run(thread);
@@ -268,21 +278,92 @@ sy_thread *sy_thread_self(void) {
     return thread;
 }
 
+/* A placed slot has no magazine. */
 sy_loaded_slot *sy_countdown_slot(unsigned number) {
-    const sy_slot *slot = (const sy_slot *)sy_abi_1 + number;
-    return slot->loaded ? &sy_abi_1[number] : NULL;
+    return sy_abi_1[number].top ? &sy_abi_1[number] : NULL;
 }
 
 sy_thread *sy_thread_running(void) { return sy_abi_1 == shut_slots ? NULL : sy_thread_own; }
+
+static void park_record(sy_thread *thread) {
+    if (!sy_threads_park()) atomic_store_explicit(&park, true, memory_order_relaxed);
+    sy_race_before(thread);
+    atomic_store_explicit(&thread->state, SY_THREAD_PARKED, memory_order_release);
+    sy_drained_end();
+}
 
 void sy_thread_idle(void) {
     sy_thread *thread = sy_thread_running();
     if (!thread) return;
     sy_abi_1 = shut_slots;
-    if (!sy_threads_park()) atomic_store_explicit(&park, true, memory_order_relaxed);
-    sy_race_before(thread);
-    atomic_store_explicit(&thread->state, SY_THREAD_PARKED, memory_order_release);
-    sy_drained_end();
+    park_record(thread);
+}
+
+/* ---- the second record ---- */
+
+/* The records are changed in such an order that the thread has both for a moment, and that the
+ * child of a fork by a handler of a signal finds it with one of them. */
+static void run_instead(sy_thread *from, sy_thread *to) {
+    sy_thread_put_back();
+    resume(to);
+    park_record(from);
+}
+
+static sy_thread *make_second(sy_thread *first, const uint64_t placed[2]) {
+    sy_thread *thread = take_thread();
+    if (!thread) return NULL;
+    thread->number = first->number;
+    sy_lock_acquire(&lock); /* sy_thread_count reads it */
+    thread->first = first;
+    sy_lock_release(&lock);
+    memcpy(thread->placed, placed, sizeof thread->placed);
+    second = thread;
+    in_hand = NULL;
+    park_record(thread);
+    return thread;
+}
+
+int sy_second_begin(const uint64_t placed[2], void (*end)(void)) {
+    sy_thread *thread = sy_thread_self();
+    if (thread && sy_thread_is_inside(thread)) {
+        errno = EBUSY;
+        return -1;
+    }
+    if (!thread || (!second && !make_second(thread, placed))) {
+        errno = ENOMEM;
+        return -1;
+    }
+    before_end = end;
+    if (thread != second) run_instead(thread, second);
+    return 0;
+}
+
+bool sy_second_end(void) {
+    sy_thread *thread = sy_thread_self();
+    if (sy_thread_is_inside(thread)) return false;
+    if (thread == second) run_instead(thread, thread->first);
+    return true;
+}
+
+bool sy_second_exchange(void) {
+    sy_thread *thread = sy_thread_self();
+    if (!second || !thread || sy_thread_is_inside(thread)) return false;
+    run_instead(thread, thread == second ? thread->first : second);
+    return true;
+}
+
+void sy_second_resume(void) { (void)sy_thread_self(); }
+
+/* The thread ends. What the second record holds goes where that of the first one will go. */
+static SY_COLD void end_second_record(void) {
+    sy_thread *first = second->first;
+    before_end();
+    if (sy_thread_self() != second) run_instead(sy_thread_own, second);
+    flush_at_end(second);
+    run_instead(second, first);
+    in_hand = second;
+    second = NULL;
+    give_record(in_hand);
 }
 
 sy_magazine *sy_thread_take_empty(sy_thread *thread) {
@@ -365,10 +446,16 @@ size_t sy_threads_trim(void) {
     return bytes;
 }
 
+/* Whether it is a record of this thread. */
+static bool is_own(const sy_thread *thread) {
+    return sy_thread_own && thread->first == sy_thread_own->first;
+}
+
 void sy_threads_orphan_others(void) {
-    if (sy_thread_own) sy_thread_own->number = sy_os_thread();
+    if (sy_thread_own) sy_thread_own->first->number = sy_os_thread();
+    if (second) second->number = sy_os_thread();
     for (sy_thread *thread = all_records; thread; thread = thread->next) {
-        if (thread == sy_thread_own || thread == in_hand) continue;
+        if (thread == in_hand || is_own(thread)) continue;
         if (atomic_load(&thread->state) == SY_THREAD_FREE) continue;
         empty_slots(thread);
         forget(thread);

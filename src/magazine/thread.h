@@ -13,6 +13,9 @@
  * new thread gets the record of an ended one. A trim discards the memory of the slots whose records
  * no thread has.
  *
+ * A thread may have a *second* record (sy_second_begin, client.h), and runs with one of the two at
+ * a time. The other one is parked.
+ *
  * Used by the rest of magazine/ alone.
  */
 #ifndef SY_MAGAZINE_THREAD_H
@@ -69,13 +72,16 @@ typedef struct sy_thread {
                                     * from RUNNING to PARKED and back */
     _Atomic uint32_t slots_end;    /* slots from here on were never used */
     uint32_t number;               /* sy_os_thread, of the thread that has it, for tools */
+    struct sy_thread *first;       /* itself; of a second record, the thread's first one */
     _Atomic uint64_t loaded_bytes; /* item bytes that the capacities of its slots allow; others
                                     * subtract, when they close a client */
     unsigned empties;
     _Atomic uint32_t inside;  /* nested scopes of SY_INSIDE; changed by the owner */
     _Atomic uint32_t held;    /* sy_thread_hold */
-    _Atomic uint64_t reading; /* of its read guards (readers.c); 0: it is in none */
-    unsigned next_idle;       /* slot that it looks at next for being idle */
+    _Atomic uint64_t reading; /* of its read guards (readers.c); 0: it is in none. Of a thread, the
+                               * first record has it */
+    uint64_t placed[2];     /* a bit for each client below 128 whose slot here gets no magazines */
+    unsigned next_idle;     /* slot that it looks at next for being idle */
     unsigned one_way_count; /* one-way clients refilled since the last put-back. SY_ONE_WAY_NOTED +
                              * 1: the list overflowed; treat every one-way client as refilled */
     uint16_t one_way[SY_ONE_WAY_NOTED];
@@ -134,6 +140,12 @@ sy_thread *sy_thread_running(void);
 extern SY_HIDDEN SY_TLS sy_thread *sy_thread_own;
 static inline sy_thread *sy_thread_known(void) { return sy_thread_own; }
 
+/* Whether the record's slot of the client is placed: it gets no magazines, and what its `top` and
+ * `base` point to is the matter of the layers above. */
+static inline bool sy_thread_places(const sy_thread *thread, unsigned number) {
+    return number < 128 && thread->placed[number / 64] >> number % 64 & 1;
+}
+
 /* Whether any thread has ever been parked. If not, no drain needs to look for one. */
 bool sy_threads_park(void);
 
@@ -149,6 +161,10 @@ static inline sy_slot *sy_thread_slot(sy_thread *thread, unsigned number) {
 
 /* Slots that this thread has opened since its last sy_drained_begin (client.h). */
 extern SY_HIDDEN SY_TLS unsigned sy_slots_opened;
+
+/* If the thread has a second record, and is in no scope of SY_INSIDE, it runs with the other one
+ * from now on. */
+bool sy_second_exchange(void);
 
 /* The list's lock: guards states, records that do not run, and the clients' numbers. */
 void sy_threads_lock(void);

@@ -252,6 +252,33 @@ void epochs_are_scopes() {
     cache.destroy(kept);
 }
 
+void scopes_are_entered_and_left() {
+    slabyard::scope session("session"), request("request");
+    std::vector<int, slabyard::allocator<int>> kept;
+    {
+        slabyard::scope::entered in(session);
+        kept.resize(1000);
+        {
+            slabyard::scope::entered within(request);
+            std::vector<int, slabyard::allocator<int>> numbers(500);
+            EXPECT(request.live() >= 1);
+        }
+        EXPECT(request.live() == 0);
+        EXPECT(throws<int>([&] {
+            slabyard::scope::entered thrown_out_of(request);
+            throw 1;
+        }));
+        EXPECT(sy_scope_current() != nullptr);
+    }
+    EXPECT(sy_scope_current() == nullptr);
+    std::size_t bytes;
+    EXPECT(session.live(&bytes) == 1 && bytes >= 4000);
+    slabyard::scope moved(std::move(session));
+    kept = {};
+    kept.shrink_to_fit();
+    EXPECT(moved.live() == 0 && moved.report() == 0);
+}
+
 /* ---- handles ---- */
 
 using order_map = slabyard::handle_map<order>;
@@ -338,6 +365,7 @@ int main() {
     checked_resources_see_what_is_asked_for();
     resources_are_for_all_threads();
     epochs_are_scopes();
+    scopes_are_entered_and_left();
     keys_are_stale_once_they_are_erased();
     what_a_visit_throws_ends_it();
     maps_destroy_what_is_in_them();

@@ -28,6 +28,7 @@ struct order { char symbol[8]; long amount; };
 struct session { int socket; };
 extern sy_cache *orders, *sessions;
 extern sy_heap *tenant;
+extern sy_scope *plugin;
 extern sy_pool *pool;
 extern sy_vmem *ports;
 extern struct session *session;

@@ -124,3 +124,8 @@ target_link_libraries(malloc_swing PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
 sy_test(malloc.limited malloc 300 2 ${CMAKE_CURRENT_LIST_DIR}/limited.sh
     $<TARGET_FILE:slabyard_malloc> $<TARGET_FILE:malloc_swing>)
 set_tests_properties(malloc.limited PROPERTIES SKIP_RETURN_CODE 77)
+add_executable(malloc_scopes ${CMAKE_CURRENT_LIST_DIR}/scopes.c)
+target_compile_options(malloc_scopes PRIVATE ${user_warnings} -fno-builtin)
+target_include_directories(malloc_scopes PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+target_link_libraries(malloc_scopes PRIVATE slabyard_malloc Threads::Threads)
+sy_test(malloc.scopes malloc 60 1 $<TARGET_FILE:malloc_scopes>)

@@ -227,7 +227,13 @@ macro_rules! assertions {
 }
 
 /// Names that are opaque in the headers too, or that exist only in Rust.
-const NOT_OF_C: [&str; 4] = ["sy_cache", "sy_memory", "sy_epoch", "SY_LOADED_INLINE"];
+const NOT_OF_C: [&str; 5] = [
+    "sy_cache",
+    "sy_memory",
+    "sy_epoch",
+    "sy_scope",
+    "SY_LOADED_INLINE",
+];
 
 /// The names that the files declare after these words.
 fn names_after(words: &[&str]) -> Vec<String> {
@@ -287,7 +293,7 @@ fn structs_and_numbers_are_those_of_c() {
         struct sy_stats as "sy_stats" { caches, chunks, mapped, slabs, spans, units_free, units_clean,
             chunk_headers, magazines, side, memory_limit, cpus, limits_hit }
         numbers
-        SY_TAG_NAME_MAX SY_TAGS_MAX SY_EPOCH_NAME_MAX SY_LEAKS_UNREACHABLE SY_COLOUR SY_LIMIT_EXACT SY_HANDLES SY_MOVABLE
+        SY_TAG_NAME_MAX SY_TAGS_MAX SY_EPOCH_NAME_MAX SY_SCOPE_NAME_MAX SY_SCOPE_DEPTH_MAX SY_LEAKS_UNREACHABLE SY_COLOUR SY_LIMIT_EXACT SY_HANDLES SY_MOVABLE
         SY_EPOCHS SY_CHECKED SY_REDZONE SY_POISON SY_QUARANTINE SY_AUDIT SY_RANDOM SY_EDGES
         SY_GUARD SY_ZERO SY_NO_DUMP SY_LOCKED SY_CHECK_FLAGS SY_FAULT_FOREIGN_POINTER
         SY_FAULT_MISALIGNED_POINTER SY_FAULT_WRONG_CACHE SY_FAULT_DOUBLE_FREE

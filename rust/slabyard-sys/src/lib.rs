@@ -33,6 +33,7 @@ mod options;
 mod pool;
 mod profile;
 mod reclaim;
+mod scope;
 mod stats;
 
 pub use audit::*;
@@ -50,6 +51,7 @@ pub use options::*;
 pub use pool::*;
 pub use profile::*;
 pub use reclaim::*;
+pub use scope::*;
 pub use stats::*;
 
 #[cfg(test)]

@@ -42,6 +42,7 @@
 //! | more about what another map has keys for | [`SecondaryMap`], [`SparseSecondaryMap`] | as a `Vec` | two compares; a hash |
 //! | all allocations of the program | [`Slabyard`] as the `#[global_allocator]` | all | by size, a table and a pop |
 //! | the memory of one request or frame together | [`Epoch`], over caches | all | a free becomes a call |
+//! | the same, of all types, however they are allocated | [`Scope`], with [`Slabyard`] | all | slow at first |
 //! | the same, of types that have nothing to drop | [`Arena`] | one at a time | a subtraction; nothing |
 //!
 //! The slots of pools are [`Slot`], [`PinnedSlot`], [`Vacant`] and [`RcSlot`]. The pools of the
@@ -147,6 +148,7 @@ mod reclaim;
 mod recycle;
 mod refusal;
 mod report;
+mod scope;
 mod slot;
 mod stats;
 #[cfg(feature = "std")]
@@ -193,6 +195,7 @@ pub use refusal::{last_refusal, Refusal};
 #[cfg(feature = "log")]
 pub use report::log_reports;
 pub use report::{no_report_handler, on_report, Action, FaultKind, Report, Trace};
+pub use scope::{InScope, Live, Scope};
 pub use slot::{Claim, Owned, Slot, Vacant};
 #[cfg(feature = "std")]
 pub use stats::print_stats;
