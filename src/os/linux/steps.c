@@ -28,7 +28,7 @@ int sy_linux_find_object(void *address, found_object *result) __asm__("_dl_find_
 
 enum { ROWS_LOG2 = 12 }; /* samples of a large program have some thousand addresses */
 
-static sy_row_kept rows[1 << ROWS_LOG2];
+static sy_row_kept kept_rows[1 << ROWS_LOG2];
 
 static uint64_t make_row(uintptr_t call) {
     found_object in;
@@ -41,7 +41,7 @@ static uint64_t make_row(uintptr_t call) {
 
 /* `code` is a return address: the call before it decides which function it is in. */
 static uint64_t row_of_code(uintptr_t code) {
-    sy_row_kept *kept = &rows[sy_row_place(code, ROWS_LOG2)];
+    sy_row_kept *kept = &kept_rows[sy_row_place(code, ROWS_LOG2)];
     uint64_t row = sy_row_get(kept, code);
     if (SY_LIKELY(row != 0)) return row;
     row = make_row(code - 1);
