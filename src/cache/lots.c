@@ -212,6 +212,7 @@ static bool adopt_unit(unsigned count) {
     unit->bin = SY_BIN_UNIT_LOTS;
     unit->lots_are = FULL;
     unit->owned = unit->free_least = 0;
+    memset(unit->lots, 0, sizeof unit->lots); /* it had a slab's bitmap there, or former owners */
     unit->free_most = SY_UNIT_GRAINS;
     list(unit);
     return true;
