@@ -12,7 +12,7 @@
  *                              under `files`
  *
  * The cache has only hashes, of 64 bits: two stacks of a program of a million stacks have the same
- * one with a probability of 1 : 30 million. Its entries are read and written as unwind.c says.
+ * one with a probability of 1 : 30 million. Its entries are read and written as unwind.c's rows.
  *
  * Modules are read from /proc/self/maps. The loader is not asked: it may be waiting for a lock of
  * this thread. All of it costs some 100 us, so it is done only if an address belongs to no known
@@ -213,7 +213,7 @@ static bool continues(const struct mapping *of, const struct mapping *mapping) {
 }
 
 /* Reads all mappings. Finds the one with the address `stack`, which can be written. */
-static void look_at_maps(uintptr_t stack, struct bounds *found) {
+static void look_at_maps(uintptr_t stack, sy_row_bounds *found) {
     static struct lines lines;
     static struct mapping mapping, file; /* `file` grows while its parts follow */
     static char line[sizeof mapping.path + 128];
@@ -224,7 +224,7 @@ static void look_at_maps(uintptr_t stack, struct bounds *found) {
     while (record_next_line(&lines, line, sizeof line)) {
         read_mapping(line, &mapping);
         if (stack >= mapping.start && stack < mapping.end && mapping.can_write)
-            *found = (struct bounds){mapping.start, mapping.end};
+            *found = (sy_row_bounds){mapping.start, mapping.end};
         if (continues(&file, &mapping)) {
             file.end = mapping.end;
             file.can_run |= mapping.can_run;
@@ -262,7 +262,7 @@ static bool may_look(uint64_t now) {
 }
 
 /* With stack 0 for modules alone. */
-static void look(uintptr_t stack, struct bounds *found) {
+static void look(uintptr_t stack, sy_row_bounds *found) {
     int saved = errno;
     struct pause pause;
     record_lock_files(&pause);
@@ -281,7 +281,7 @@ static void look(uintptr_t stack, struct bounds *found) {
 const struct module *stacks_module(uintptr_t code) {
     const struct module *known = find_module(code);
     if (known != NULL) return known;
-    struct bounds none;
+    sy_row_bounds none;
     look(0, &none);
     return find_module(code);
 }
@@ -452,31 +452,31 @@ static uint32_t number_of(const uintptr_t *codes, size_t depth, bool is_cut, uin
 /* The stacks that a thread is on at times: its own, and those of signals or of coroutines. */
 enum { BOUNDS = 4 };
 static __thread __attribute__((tls_model("initial-exec"))) struct {
-    struct bounds of[BOUNDS];
+    sy_row_bounds of[BOUNDS];
     unsigned next;
 } known;
 
 /* The bounds of the stack with this address. If they cannot be found out, it is the rest of the
  * page, which the caller uses. */
-static struct bounds bounds_of(uintptr_t stack) {
+static sy_row_bounds bounds_of(uintptr_t stack) {
     for (unsigned i = 0; i < BOUNDS; i++) {
         if (stack >= known.of[i].low && stack < known.of[i].high) return known.of[i];
     }
-    struct bounds found = {0, 0};
+    sy_row_bounds found = {0, 0};
     look(stack, &found);
-    if (found.high == 0) return (struct bounds){stack, (stack | 4095) + 1};
+    if (found.high == 0) return (sy_row_bounds){stack, (stack | 4095) + 1};
     known.of[known.next++ % BOUNDS] = found;
     return found;
 }
 
 uint32_t stacks_take(struct buffer *buffer, const uintptr_t *frame) {
     if (__builtin_expect(atomic_load_explicit(&must_look, memory_order_relaxed), 0)) {
-        struct bounds none;
+        sy_row_bounds none;
         look(0, &none);
     }
-    struct bounds stack = bounds_of((uintptr_t)frame);
+    sy_row_bounds stack = bounds_of((uintptr_t)frame);
     stack.low = (uintptr_t)frame;
-    struct frame at = {.code = frame[1], .stack = (uintptr_t)(frame + 2), .pointer = frame[0]};
+    sy_row_frame at = {.code = frame[1], .stack = (uintptr_t)(frame + 2), .pointer = frame[0]};
     uint64_t hash = atomic_load_explicit(&table_number, memory_order_relaxed);
     enum step step = STEP_OUT;
     size_t depth = 0;

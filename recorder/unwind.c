@@ -2,20 +2,8 @@
  * unwind.c: see unwind.h. It takes no locks and calls nothing of the loader or the compiler's
  * runtime: a thread may allocate while it, or another one, holds any of their locks.
  *
- * Compilers describe in .eh_frame, for each address of a function, where the frame of its caller
- * begins (the "canonical frame address", CFA), and where the caller's registers were saved. Of
- * these, the walk needs the return address and the frame pointer alone. So what the table says of
- * an address fits into one word, the row:
- *
- *     bits 0-2   enum kind: what the CFA counts from
- *     bits 3-4   enum saved: where the caller's frame pointer is
- *     bits 5-34  distance of the CFA, and
- *     bits 35-62 distance of the saved frame pointer, in units of 8 bytes, signed
- *
- * The return address lies below the CFA. To find a row takes about a microsecond, so rows are kept
- * in a cache without locks. An entry has two words, the row, and the row with the address mixed in.
- * If two threads write one entry, or a thread reads it meanwhile, the words do not fit together and
- * the entry counts as empty.
+ * Frames are found by the rows of unwinding tables (os/linux/rows.h of the library), which are kept
+ * in a cache without locks.
  *
  * Code without a table, as that of compilers at run time, has frame pointers at best. The walk
  * follows one if it leads up the stack, to the address of code. But if the instructions behind the
@@ -32,28 +20,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum kind {
-    KIND_FRAME_POINTER = 1, /* there is no table */
-    KIND_FROM_STACK,        /* CFA = stack pointer + distance */
-    KIND_FROM_POINTER,      /* CFA = frame pointer + distance */
-    KIND_AT_POINTER,        /* CFA = the word at frame pointer + distance */
-    KIND_END,               /* the first function of a thread */
-    KIND_CUT,               /* the table says what is not understood here */
-};
-
-enum saved {
-    SAVED_NOWHERE,    /* the function did not change it */
-    SAVED_IN_FRAME,   /* at CFA + distance */
-    SAVED_AT_POINTER, /* at the function's own frame pointer + distance */
-};
-
-static bool read_word(const struct bounds *stack, uintptr_t at, uintptr_t *word) {
+static bool read_word(const sy_row_bounds *stack, uintptr_t at, uintptr_t *word) {
     if (at < stack->low || at > stack->high - sizeof *word || at % sizeof *word != 0) return false;
     *word = *(const uintptr_t *)at;
     return true;
 }
 
-static enum step step_by_pointer(struct frame *frame, const struct bounds *stack) {
+static enum step step_by_pointer(sy_row_frame *frame, const sy_row_bounds *stack) {
     uintptr_t pointer, code;
     if (frame->pointer == 0) return STEP_END; /* so the system starts programs and threads */
     if (frame->pointer < frame->stack || !read_word(stack, frame->pointer, &pointer) ||
@@ -65,370 +38,9 @@ static enum step step_by_pointer(struct frame *frame, const struct bounds *stack
     return STEP_OUT;
 }
 
-#if defined(__x86_64__)
+#if SY_ROWS
 
-/* ---- what an address's table says: its row --------------------------------------------------- */
-
-enum { REGISTER_POINTER = 6, REGISTER_STACK = 7, REGISTER_RETURN = 16 };
-
-/* The encodings of addresses in .eh_frame_hdr and .eh_frame that occur in practice. */
-enum {
-    ENCODED_ABSOLUTE = 0x00,
-    ENCODED_U4 = 0x03,
-    ENCODED_S4 = 0x0b,
-    ENCODED_S8 = 0x0c,
-    ENCODED_RELATIVE = 0x10,
-    ENCODED_TABLE = 0x3b, /* four bytes, from the beginning of .eh_frame_hdr */
-    ENCODED_NOT = 0xff,
-};
-
-struct rule {
-    enum kind cfa;
-    enum saved saved;
-    bool is_first;
-    int64_t cfa_distance, saved_distance;
-};
-
-/* A list of instructions, which make the rule of the address `code` from that of `at`. */
-struct reader {
-    const unsigned char *p, *end;
-};
-
-static uint64_t read_uleb(struct reader *in) {
-    uint64_t value = 0;
-    for (unsigned shift = 0; in->p < in->end; shift += 7) {
-        unsigned char byte = *in->p++;
-        if (shift < 64) value |= (uint64_t)(byte & 127) << shift;
-        if (byte < 128) break;
-    }
-    return value;
-}
-
-static int64_t read_sleb(struct reader *in) {
-    uint64_t value = 0;
-    unsigned shift = 0;
-    unsigned char byte = 0;
-    do {
-        if (in->p >= in->end) return 0;
-        byte = *in->p++;
-        if (shift < 64) value |= (uint64_t)(byte & 127) << shift;
-        shift += 7;
-    } while (byte >= 128);
-    if ((byte & 64) != 0 && shift < 64) value |= ~UINT64_C(0) << shift;
-    return (int64_t)value;
-}
-
-static uint64_t read_bytes(struct reader *in, unsigned bytes) {
-    uint64_t value = 0;
-    if ((size_t)(in->end - in->p) < bytes) {
-        in->p = in->end;
-        return 0;
-    }
-    for (unsigned i = 0; i < bytes; i++) value |= (uint64_t)in->p[i] << (8 * i);
-    in->p += bytes;
-    return value;
-}
-
-static int32_t read_s4(const unsigned char *p) {
-    int32_t value;
-    memcpy(&value, p, sizeof value);
-    return value;
-}
-
-/* What all functions of a compilation unit have in common, and one function. */
-struct entry {
-    struct reader common, own;
-    int64_t data_step;
-    uint64_t code_step;
-    unsigned encoding; /* of the function's addresses */
-    bool is_signal;
-    uintptr_t start, end;
-};
-
-static unsigned encoded_bytes(unsigned encoding) {
-    switch (encoding & 15) {
-    case ENCODED_U4:
-    case ENCODED_S4: return 4;
-    case ENCODED_ABSOLUTE:
-    case 4:
-    case ENCODED_S8: return 8;
-    default: return 0;
-    }
-}
-
-/* The length at the beginning of an entry; a reader of the rest. */
-static struct reader entry_at(const unsigned char *p) {
-    uint32_t length;
-    memcpy(&length, p, sizeof length);
-    if (length >= 0xfffffff0u) length = 0; /* entries of over 4 GiB */
-    return (struct reader){p + 4, p + 4 + length};
-}
-
-/* Reads a string such as "zPLR" and the fields whose order it gives. */
-static bool read_augmentation(struct reader *in, const char *letters, struct entry *into) {
-    if (letters[0] == '\0') return true;
-    if (letters[0] != 'z') return false;
-    uint64_t length = read_uleb(in);
-    if (length > (uint64_t)(in->end - in->p)) return false;
-    const unsigned char *rest = in->p + length;
-    for (const char *letter = letters + 1; *letter != '\0'; letter++) {
-        unsigned encoding = *letter == 'S' ? 0 : (unsigned)read_bytes(in, 1);
-        if (*letter == 'S')
-            into->is_signal = true;
-        else if (*letter == 'R')
-            into->encoding = encoding;
-        else if (*letter == 'P')
-            read_bytes(in, encoded_bytes(encoding));
-        else if (*letter != 'L')
-            return false;
-    }
-    in->p = rest;
-    return true;
-}
-
-static bool read_common(const unsigned char *p, struct entry *into) {
-    struct reader in = entry_at(p);
-    if (read_bytes(&in, 4) != 0) return false;
-    unsigned version = (unsigned)read_bytes(&in, 1);
-    const char *letters = (const char *)in.p;
-    size_t length = strnlen(letters, (size_t)(in.end - in.p));
-    if ((version != 1 && version != 3) || letters + length == (const char *)in.end) return false;
-    in.p += length + 1;
-    into->code_step = read_uleb(&in);
-    into->data_step = read_sleb(&in);
-    if ((version == 1 ? read_bytes(&in, 1) : read_uleb(&in)) != REGISTER_RETURN) return false;
-    into->encoding = ENCODED_ABSOLUTE;
-    if (!read_augmentation(&in, letters, into)) return false;
-    into->common = in;
-    return true;
-}
-
-static bool read_function(const unsigned char *p, uintptr_t start, struct entry *into) {
-    struct reader in = entry_at(p);
-    const unsigned char *place = in.p;
-    uint32_t back = (uint32_t)read_bytes(&in, 4);
-    if (back == 0 || !read_common(place - back, into)) return false;
-    unsigned bytes = encoded_bytes(into->encoding);
-    if (bytes == 0) return false;
-    read_bytes(&in, bytes);
-    into->start = start;
-    into->end = start + read_bytes(&in, bytes);
-    uint64_t length = read_uleb(&in); /* of what exceptions need */
-    if (length > (uint64_t)(in.end - in.p)) return false;
-    in.p += length;
-    into->own = in;
-    return true;
-}
-
-/* Searches the sorted table of .eh_frame_hdr for the function with this address. */
-static bool find_function(const struct module *module, uintptr_t code, struct entry *into) {
-    const unsigned char *head = (const unsigned char *)module->table;
-    if (head == NULL || head[0] != 1 || head[2] != ENCODED_U4 || head[3] != ENCODED_TABLE ||
-        encoded_bytes(head[1]) != 4)
-        return false;
-    const unsigned char *rows = head + 12;
-    size_t low = 0, high = (uint32_t)read_s4(head + 8);
-    if (high > (module->end - module->table) / 8) return false;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        uintptr_t start = module->table + (uintptr_t)(intptr_t)read_s4(rows + 8 * middle);
-        if (start <= code)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == 0) return false;
-    uintptr_t start = module->table + (uintptr_t)(intptr_t)read_s4(rows + 8 * (low - 1));
-    uintptr_t at = module->table + (uintptr_t)(intptr_t)read_s4(rows + 8 * (low - 1) + 4);
-    if (at < module->start || at >= module->end) return false;
-    return read_function((const unsigned char *)at, start, into) && code < into->end;
-}
-
-/* An expression for the CFA: "the word at frame pointer + distance". Others (of the linker's jump
- * tables, which call nothing) are not understood. */
-static void cfa_expression(struct reader *in, struct rule *rule) {
-    uint64_t length = read_uleb(in);
-    if (length > (uint64_t)(in->end - in->p)) length = (uint64_t)(in->end - in->p);
-    struct reader ops = {in->p, in->p + length};
-    in->p += length;
-    enum { OP_BREG = 0x70, OP_DEREF = 0x06 };
-    bool is_pointer = read_bytes(&ops, 1) == OP_BREG + REGISTER_POINTER;
-    rule->cfa_distance = read_sleb(&ops);
-    bool is_word = read_bytes(&ops, 1) == OP_DEREF && ops.p == ops.end;
-    rule->cfa = is_pointer && is_word ? KIND_AT_POINTER : KIND_CUT;
-}
-
-/* An expression for where a register was saved: "at frame pointer + distance". */
-static void saved_expression(struct reader *in, struct rule *rule) {
-    uint64_t which = read_uleb(in), length = read_uleb(in);
-    if (length > (uint64_t)(in->end - in->p)) length = (uint64_t)(in->end - in->p);
-    struct reader ops = {in->p, in->p + length};
-    in->p += length;
-    enum { OP_BREG = 0x70 };
-    if (which == REGISTER_RETURN) rule->cfa = KIND_CUT;
-    if (which != REGISTER_POINTER) return;
-    if (read_bytes(&ops, 1) != OP_BREG + REGISTER_POINTER) rule->cfa = KIND_CUT;
-    rule->saved = SAVED_AT_POINTER;
-    rule->saved_distance = read_sleb(&ops);
-}
-
-static void define_cfa(struct rule *rule, uint64_t which, int64_t distance) {
-    rule->cfa = which == REGISTER_STACK     ? KIND_FROM_STACK
-                : which == REGISTER_POINTER ? KIND_FROM_POINTER
-                                            : KIND_CUT;
-    rule->cfa_distance = distance;
-}
-
-static void save_register(struct rule *rule, uint64_t which, int64_t distance) {
-    if (which == REGISTER_RETURN && distance != -(int64_t)sizeof(void *)) rule->cfa = KIND_CUT;
-    if (which != REGISTER_POINTER) return;
-    rule->saved = SAVED_IN_FRAME;
-    rule->saved_distance = distance;
-}
-
-static void restore_register(struct rule *rule, uint64_t which, const struct rule *initial) {
-    if (which != REGISTER_POINTER) return;
-    rule->saved = initial->saved;
-    rule->saved_distance = initial->saved_distance;
-}
-
-enum { REMEMBERED_MAX = 8 };
-
-/* The state while instructions are followed. */
-struct walk {
-    struct rule rule, initial, remembered[REMEMBERED_MAX];
-    unsigned depth;
-    uint64_t at; /* the address that the rule is for */
-};
-
-/* The instructions of the DWARF standard, section 6.4.2, and of GNU. */
-enum {
-    CFA_SET_LOC = 0x01,
-    CFA_ADVANCE1 = 0x02,
-    CFA_ADVANCE2 = 0x03,
-    CFA_ADVANCE4 = 0x04,
-    CFA_OFFSET = 0x05,
-    CFA_RESTORE = 0x06,
-    CFA_UNDEFINED = 0x07,
-    CFA_SAME_VALUE = 0x08,
-    CFA_REGISTER = 0x09,
-    CFA_REMEMBER = 0x0a,
-    CFA_RECALL = 0x0b,
-    CFA_DEF = 0x0c,
-    CFA_DEF_REGISTER = 0x0d,
-    CFA_DEF_OFFSET = 0x0e,
-    CFA_DEF_EXPRESSION = 0x0f,
-    CFA_EXPRESSION = 0x10,
-    CFA_OFFSET_SIGNED = 0x11,
-    CFA_DEF_SIGNED = 0x12,
-    CFA_DEF_OFFSET_SIGNED = 0x13,
-    CFA_GNU_ARGS_SIZE = 0x2e,
-};
-
-/* Remembers the rule, or takes the one that was remembered. */
-static bool stack_rule(struct walk *walk, bool remember) {
-    if (remember ? walk->depth == REMEMBERED_MAX : walk->depth == 0) return false;
-    if (remember)
-        walk->remembered[walk->depth++] = walk->rule;
-    else
-        walk->rule = walk->remembered[--walk->depth];
-    return true;
-}
-
-/* An instruction of registers and their places. Returns false if it is not understood. */
-static bool follow_register(struct walk *walk, struct reader *in, unsigned op, int64_t step) {
-    struct rule *rule = &walk->rule;
-    uint64_t which;
-    switch (op) {
-    case CFA_OFFSET:
-        which = read_uleb(in);
-        save_register(rule, which, (int64_t)read_uleb(in) * step);
-        return true;
-    case CFA_OFFSET_SIGNED:
-        which = read_uleb(in);
-        save_register(rule, which, read_sleb(in) * step);
-        return true;
-    case CFA_RESTORE: restore_register(rule, read_uleb(in), &walk->initial); return true;
-    case CFA_UNDEFINED: rule->is_first |= read_uleb(in) == REGISTER_RETURN; return true;
-    case CFA_SAME_VALUE:
-        if (read_uleb(in) == REGISTER_POINTER) rule->saved = SAVED_NOWHERE;
-        return true;
-    case CFA_REGISTER:
-        which = read_uleb(in);
-        read_uleb(in);
-        return which != REGISTER_POINTER && which != REGISTER_RETURN;
-    case CFA_EXPRESSION: saved_expression(in, rule); return true;
-    default: return false;
-    }
-}
-
-/* An instruction other than the three short ones. */
-static bool follow_long(struct walk *walk, struct reader *in, unsigned op, const struct entry *of) {
-    struct rule *rule = &walk->rule;
-    uint64_t which;
-    switch (op) {
-    case 0: return true;
-    case CFA_ADVANCE1: walk->at += read_bytes(in, 1) * of->code_step; return true;
-    case CFA_ADVANCE2: walk->at += read_bytes(in, 2) * of->code_step; return true;
-    case CFA_ADVANCE4: walk->at += read_bytes(in, 4) * of->code_step; return true;
-    case CFA_REMEMBER: return stack_rule(walk, true);
-    case CFA_RECALL: return stack_rule(walk, false);
-    case CFA_DEF:
-        which = read_uleb(in);
-        define_cfa(rule, which, (int64_t)read_uleb(in));
-        return true;
-    case CFA_DEF_SIGNED:
-        which = read_uleb(in);
-        define_cfa(rule, which, read_sleb(in) * of->data_step);
-        return true;
-    case CFA_DEF_REGISTER: define_cfa(rule, read_uleb(in), rule->cfa_distance); return true;
-    case CFA_DEF_OFFSET: rule->cfa_distance = (int64_t)read_uleb(in); return true;
-    case CFA_DEF_OFFSET_SIGNED: rule->cfa_distance = read_sleb(in) * of->data_step; return true;
-    case CFA_DEF_EXPRESSION: cfa_expression(in, rule); return true;
-    case CFA_GNU_ARGS_SIZE: read_uleb(in); return true;
-    default: return follow_register(walk, in, op, of->data_step);
-    }
-}
-
-/* Follows instructions up to the address `code`. */
-static bool follow(struct walk *walk, struct reader in, const struct entry *of, uint64_t code) {
-    enum { SHORT_ADVANCE = 1, SHORT_OFFSET = 2, SHORT_RESTORE = 3 };
-    while (in.p < in.end) {
-        unsigned byte = *in.p++, low = byte & 63;
-        bool done = true;
-        switch (byte >> 6) {
-        case SHORT_ADVANCE: walk->at += low * of->code_step; break;
-        case SHORT_OFFSET:
-            save_register(&walk->rule, low, (int64_t)read_uleb(&in) * of->data_step);
-            break;
-        case SHORT_RESTORE: restore_register(&walk->rule, low, &walk->initial); break;
-        default: done = follow_long(walk, &in, low, of);
-        }
-        if (!done) return false;
-        if (walk->at > code) return true;
-    }
-    return true;
-}
-
-static bool follow_all(struct walk *walk, const struct entry *of, uint64_t code) {
-    walk->at = of->start;
-    if (!follow(walk, of->common, of, code)) return false;
-    walk->initial = walk->rule;
-    return follow(walk, of->own, of, code);
-}
-
-/* Rules whose distances do not fit are not understood either. */
-static uint64_t row_of(const struct rule *rule) {
-    enum { CFA_BITS = 30, SAVED_BITS = 28, CFA_SHIFT = 5, SAVED_SHIFT = 35 };
-    int64_t cfa = rule->cfa_distance / 8, saved = rule->saved_distance / 8;
-    bool fits = rule->cfa_distance % 8 == 0 && rule->saved_distance % 8 == 0 &&
-                llabs(cfa) < 1 << (CFA_BITS - 1) && llabs(saved) < 1 << (SAVED_BITS - 1);
-    if (rule->is_first) return KIND_END;
-    if (!fits || rule->cfa == KIND_CUT) return KIND_CUT;
-    return (uint64_t)rule->cfa | (uint64_t)rule->saved << 3 |
-           ((uint64_t)cfa & ((UINT64_C(1) << CFA_BITS) - 1)) << CFA_SHIFT |
-           ((uint64_t)saved & ((UINT64_C(1) << SAVED_BITS) - 1)) << SAVED_SHIFT;
-}
+/* ---- rows ---- */
 
 /* Code that was made at run time may be gone by now: the system copies it, or says so. Copies no
  * more than the rest of the page. */
@@ -444,8 +56,8 @@ static size_t read_code(uintptr_t code, unsigned char *into, size_t length) {
 }
 
 /* Follows the instructions at a return address up to the next return: "add $n, %rsp" and "pop".
- * False: there are others. */
-static bool follow_return(uintptr_t code, struct rule *rule) {
+ * SY_ROW_NONE: there are others. */
+static uint64_t row_without_table(uintptr_t code) {
     enum { ADD_TO_STACK = 0xc48348, EXTENDED = 0x41, RETURN = 0xc3 };
     enum { POP = 0x58, POP_STACK = 0x5c, POP_POINTER = 0x5d, POP_LAST = 0x5f };
     unsigned char bytes[32 + sizeof(uint32_t)] = {0}; /* the last ones stay 0 */
@@ -464,92 +76,44 @@ static bool follow_return(uintptr_t code, struct rule *rule) {
             distance += 8;
             at += 1 + (size_t)is_extended;
         } else {
-            return false;
+            return SY_ROW_NONE;
         }
     }
-    if (at >= length) return false;
-    *rule = (struct rule){.cfa = KIND_FROM_STACK, .cfa_distance = distance + 8};
-    if (pointer >= 0) {
-        rule->saved = SAVED_IN_FRAME;
-        rule->saved_distance = pointer - rule->cfa_distance;
-    }
-    return true;
-}
-
-static uint64_t row_without_table(uintptr_t code) {
-    struct rule rule;
-    return follow_return(code, &rule) ? row_of(&rule) : KIND_FRAME_POINTER;
+    return at < length ? sy_row_from_stack(distance, pointer) : SY_ROW_NONE;
 }
 
 /* `code` is a return address: the call before it decides which function it is in. */
 static uint64_t make_row(uintptr_t code) {
     const struct module *module = stacks_module(code - 1);
-    struct entry entry = {.start = 0};
-    struct walk walk = {.rule = {.cfa = KIND_CUT}};
-    if (module == NULL) return KIND_FRAME_POINTER;
-    if (!find_function(module, code - 1, &entry)) return row_without_table(code);
-    if (entry.is_signal || !follow_all(&walk, &entry, code - 1)) return KIND_CUT;
-    return row_of(&walk.rule);
+    if (module == NULL) return SY_ROW_NONE;
+    const sy_row_table table = {module->start, module->end, module->table};
+    uint64_t row = sy_row_find(&table, code - 1);
+    return row != SY_ROW_NONE ? row : row_without_table(code);
 }
-
-/* ---- the cache of rows ----------------------------------------------------------------------- */
 
 enum { ROWS_LOG2 = 15 }; /* a large program allocates from some ten thousand call chains */
 
-static struct { _Atomic uint64_t row, check; } rows[1 << ROWS_LOG2];
+static sy_row_kept rows[1 << ROWS_LOG2];
 
-static _Atomic uint64_t generation; /* mixed into `check`: rows of earlier ones do not count */
+static _Atomic uint64_t generation; /* part of each key: rows of earlier ones do not count */
 
 void unwind_forget(void) { atomic_fetch_add(&generation, UINT64_C(1) << 48); }
 
 static uint64_t find_row(uintptr_t code) {
-    size_t at = code * UINT64_C(0x9e3779b97f4a7c15) >> (64 - ROWS_LOG2);
+    sy_row_kept *kept = &rows[sy_row_place(code, ROWS_LOG2)];
     uint64_t key = code ^ atomic_load_explicit(&generation, memory_order_relaxed);
-    uint64_t row = atomic_load_explicit(&rows[at].row, memory_order_relaxed);
-    uint64_t check = atomic_load_explicit(&rows[at].check, memory_order_relaxed);
-    if (__builtin_expect((row ^ check) == key, 1)) return row;
+    uint64_t row = sy_row_get(kept, key);
+    if (__builtin_expect(row != 0, 1)) return row;
     row = make_row(code);
-    atomic_store_explicit(&rows[at].row, row, memory_order_relaxed);
-    atomic_store_explicit(&rows[at].check, row ^ key, memory_order_relaxed);
+    sy_row_keep(kept, key, row);
     return row;
 }
 
-/* ---- a step ------------------------------------------------------------------------------- */
-
-static int64_t cfa_distance(uint64_t row) { return ((int64_t)(row << 29) >> 34) * 8; }
-
-static int64_t saved_distance(uint64_t row) { return ((int64_t)(row << 1) >> 36) * 8; }
-
-static bool find_cfa(const struct frame *frame, uint64_t row, const struct bounds *stack,
-                     uintptr_t *cfa) {
-    uintptr_t distance = (uintptr_t)cfa_distance(row);
-    switch (row & 7) {
-    case KIND_FROM_STACK: *cfa = frame->stack + distance; return true;
-    case KIND_FROM_POINTER: *cfa = frame->pointer + distance; return true;
-    case KIND_AT_POINTER: return read_word(stack, frame->pointer + distance, cfa);
-    default: return false;
-    }
-}
-
-static bool find_pointer(struct frame *frame, uint64_t row, uintptr_t cfa,
-                         const struct bounds *stack) {
-    uintptr_t distance = (uintptr_t)saved_distance(row);
-    switch (row >> 3 & 3) {
-    case SAVED_NOWHERE: return true;
-    case SAVED_IN_FRAME: return read_word(stack, cfa + distance, &frame->pointer);
-    default: return read_word(stack, frame->pointer + distance, &frame->pointer);
-    }
-}
-
-enum step unwind_step(struct frame *frame, const struct bounds *stack) {
+enum step unwind_step(sy_row_frame *frame, const sy_row_bounds *stack) {
     uint64_t row = find_row(frame->code);
-    uintptr_t cfa;
-    if ((row & 7) == KIND_END) return STEP_END;
-    if ((row & 7) == KIND_FRAME_POINTER) return step_by_pointer(frame, stack);
-    if (!find_cfa(frame, row, stack, &cfa) || cfa <= frame->stack ||
-        !find_pointer(frame, row, cfa, stack) || !read_word(stack, cfa - sizeof cfa, &frame->code))
-        return STEP_CUT;
-    frame->stack = cfa;
+    if (sy_row_kind(row) == SY_ROW_END) return STEP_END;
+    if (sy_row_kind(row) == SY_ROW_NONE) return step_by_pointer(frame, stack);
+    if (!sy_row_step(row, stack, frame)) return STEP_CUT;
     return frame->code != 0 ? STEP_OUT : STEP_END;
 }
 
@@ -557,7 +121,7 @@ enum step unwind_step(struct frame *frame, const struct bounds *stack) {
 
 void unwind_forget(void) {}
 
-enum step unwind_step(struct frame *frame, const struct bounds *stack) {
+enum step unwind_step(sy_row_frame *frame, const sy_row_bounds *stack) {
     return step_by_pointer(frame, stack);
 }
 

@@ -7,18 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "os/linux/rows.h"
 #include "record.h"
-
-/* A function that has called another one: the address that it goes on at, its stack pointer then,
- * and the frame pointer's register. */
-struct frame {
-    uintptr_t code, stack, pointer;
-};
-
-/* The stack that may be read: from the current stack pointer to the end of the mapping. */
-struct bounds {
-    uintptr_t low, high;
-};
 
 /* A file that is mapped with code in it, or executable memory of no file. */
 struct module {
@@ -33,7 +23,7 @@ enum step { STEP_OUT, STEP_END, STEP_CUT };
 
 /* Makes *frame its caller's. STEP_END: it has none, being the first of its thread. STEP_CUT: the
  * caller cannot be found. */
-HIDDEN enum step unwind_step(struct frame *frame, const struct bounds *stack);
+HIDDEN enum step unwind_step(sy_row_frame *frame, const sy_row_bounds *stack);
 
 /* Forgets what is known of all addresses, since other modules lie there now. */
 HIDDEN void unwind_forget(void);

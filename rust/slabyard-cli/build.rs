@@ -101,7 +101,11 @@ fn build_recorder(here: &Path, output: &Path) {
     let mut command = compiler();
     // The walk of a stack begins at the frame of the function that the program has called.
     command.args(["-fno-omit-frame-pointer", "-o"]).arg(output);
+    let core = of_library("CORE");
+    command.arg(format!("-I{core}"));
     command.args(c_files(&folder));
+    // It reads unwinding tables as the library does.
+    command.arg(Path::new(&core).join("os/linux/rows.c"));
     // It must fit below a limit of the size of files, where the user has set one (ulimit -f).
     command.args(["-Wl,--strip-debug", "-lpthread", "-ldl"]);
     must_build(&mut command, "the recorder");

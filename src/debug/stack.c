@@ -8,7 +8,8 @@
  * or takes a number for a frame pointer that is none. It reads only this thread's stack, above the
  * current frame, so a wrong number does no harm.
  *
- * Unwinding tables give the right stack wherever they exist, but take microseconds.
+ * Unwinding tables give the right stack wherever they exist, but take microseconds, unless the rows
+ * of all addresses are known already (os/linux/steps.c).
  *
  * Both together. Whether a step of the walk is right depends on the return address alone: it is
  * right if the code at that address has a frame pointer set up. So if tables have confirmed a chain
@@ -444,11 +445,20 @@ static uint32_t take_by_frames(uintptr_t frame, unsigned max) {
 
 static void unwind_here(void *taken) { sy_os_unwind(add_frame, taken); }
 
+/* Finds the frames by tables: with rows that are kept if that works, else with the unwinder. */
+static void find_frames(trace *taken) {
+    if (!taken->from && sy_stack_is_own(taken->inner) &&
+        sy_os_unwind_own(taken->inner, own_stack.high, add_frame, taken))
+        return;
+    taken->depth = 0;
+    in_unwinder(unwind_here, taken);
+}
+
 static uint32_t take_by_tables(uintptr_t frame, unsigned max, uintptr_t from) {
     trace taken;
     begin_trace(&taken, max, frame);
     taken.from = from;
-    in_unwinder(unwind_here, &taken);
+    find_frames(&taken);
     return keep_trace(&taken);
 }
 
@@ -458,7 +468,7 @@ static uint32_t confirm(const trace *walked, uintptr_t frame) {
     trace taken;
     if (!sy_os_has_tables()) return keep_trace(walked);
     begin_trace(&taken, walked->max + ROOT_FRAMES + 1, frame);
-    in_unwinder(unwind_here, &taken);
+    find_frames(&taken);
     if (!agree(walked, &taken)) {
         if (taken.depth > walked->max) taken.depth = walked->max;
         return keep_trace(&taken);

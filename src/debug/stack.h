@@ -2,9 +2,10 @@
  * stack.h: takes stacks and keeps each different one once, by number.
  *
  * A stack is taken by frame pointers if they give a stack that unwinding tables have confirmed;
- * else by tables (_Unwind_Backtrace). The option `unwind` can demand either. Stacks are kept in a
- * table that only grows. Its address space is reserved at the first use, and gets memory as it
- * fills. The same stack has the same number until the process ends, and is found without a lock.
+ * else by tables (sy_os_unwind_own, or _Unwind_Backtrace). The option `unwind` can demand either.
+ * Stacks are kept in a table that only grows. Its address space is reserved at the first use, and
+ * gets memory as it fills. The same stack has the same number until the process ends, and is found
+ * without a lock.
  *
  * Takes no memory from malloc. Below: options.h, os/.
  */

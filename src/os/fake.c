@@ -64,6 +64,7 @@ static size_t memory_limit, resident;
 static uint64_t stall;
 static _Atomic(void (*)(void)) before_reading;
 static bool guards_split, moves_forbidden, move_is_lost, huge_is_usual, locks_all;
+static _Atomic bool rows_refused;
 static bool clock_stands;
 static uint64_t clock_ns, waited_ns;
 static const char *option_name, *option_text;
@@ -235,6 +236,7 @@ void sy_fake_reset(void) {
     traced = false;
     terminal = TERMINAL_REAL;
     child_work = NULL;
+    atomic_store(&rows_refused, false);
     guards_split = moves_forbidden = move_is_lost = huge_is_usual = locks_all = false;
     pthread_mutex_unlock(&lock);
     sy_facts_read();
@@ -711,6 +713,19 @@ void __wrap_sy_os_block_free(void *block) {
     if (block) atomic_fetch_sub(&blocks, 1);
     __real_sy_os_block_free(block);
 }
+
+/* ---- stacks ---- */
+
+void sy_fake_refuse_rows(bool refused) { atomic_store(&rows_refused, refused); }
+
+#if SY_OS_STEPS
+bool __real_sy_os_unwind_own(uintptr_t frame, uintptr_t high, sy_os_each_frame *each, void *arg);
+bool __wrap_sy_os_unwind_own(uintptr_t frame, uintptr_t high, sy_os_each_frame *each, void *arg);
+
+bool __wrap_sy_os_unwind_own(uintptr_t frame, uintptr_t high, sy_os_each_frame *each, void *arg) {
+    return !atomic_load(&rows_refused) && __real_sy_os_unwind_own(frame, high, each, arg);
+}
+#endif
 
 /* ---- environment, terminal, report files ---- */
 

@@ -111,6 +111,9 @@ void sy_fake_lose_move(void);
 /* If `forbidden`, sy_os_can_move() is false and moves fail on any system. */
 void sy_fake_forbid_moves(bool forbidden);
 
+/* Whether sy_os_unwind_own refuses to unwind, so that the compiler's unwinder has to. */
+void sy_fake_refuse_rows(bool refused);
+
 /* Stops the clock: sy_os_now() and sy_os_thread_time() return `ns`, plus what
  * sy_fake_advance_clock() has added. */
 void sy_fake_set_clock(uint64_t ns);

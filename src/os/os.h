@@ -446,6 +446,27 @@ static inline bool sy_os_has_frames(void) { return sy_cpu_has_frames() && !SY_PL
 typedef bool sy_os_each_frame(void *arg, uintptr_t code, uintptr_t stack);
 void sy_os_unwind(sy_os_each_frame *each, void *arg);
 
+#if SY_PLATFORM_LINUX && defined(__x86_64__) && defined(__LP64__)
+#    define SY_OS_STEPS 1
+#else
+#    define SY_OS_STEPS 0
+#endif
+
+/*
+ * As sy_os_unwind, without the compiler's unwinder, and without a lock: for the functions behind
+ * the one whose frame pointer is `frame`, on the thread's own stack, which can be read up to
+ * `high`. Returns false if it cannot go on, maybe after some frames. Then sy_os_unwind may work.
+ */
+#if SY_OS_STEPS
+bool sy_os_unwind_own(uintptr_t frame, uintptr_t high, sy_os_each_frame *each, void *arg);
+#else
+static inline bool sy_os_unwind_own(uintptr_t frame, uintptr_t high, sy_os_each_frame *each,
+                                    void *arg) {
+    (void)frame, (void)high, (void)each, (void)arg;
+    return false;
+}
+#endif
+
 /* The innermost frame of a stack that was put together in memory of its own: the address at which
  * its code goes on, and the registers there. Functions that look at it, and handlers of signals,
  * use the memory below `stack`. The words above, in which frames and return addresses are read, end

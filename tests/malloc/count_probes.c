@@ -98,7 +98,10 @@ int main(int argc, char **argv) {
     const uintptr_t places[2] = {strtoull(argv[2], NULL, 16), strtoull(argv[3], NULL, 16)};
     pid_t child = fork();
     if (child == 0) {
-        if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0) _exit(77);
+        if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0) {
+            dprintf(STDOUT_FILENO, "no permission to trace\n");
+            _exit(77);
+        }
         setenv("LD_PRELOAD", getenv("LD_PRELOAD_OF_CHILD"), 1);
         execv(argv[4], &argv[4]);
         _exit(1);

@@ -2,7 +2,8 @@
 # Tests profiles of the drop-in malloc: by the option `profile` in a program that was not changed
 # for it, and begun and ended by a running program; that the file is what pprof reads, and has the
 # true figures, files and stacks; and that the library has OpenTelemetry's probes, which are reached
-# once for each sample. Needs a C compiler, python3 and readelf.
+# once for each sample: counted by breakpoints, and by uprobes where the kernel permits them. Needs a
+# C compiler, python3, readelf and nm.
 # Usage: tests/malloc/profiled.sh LIBRARY
 set -euo pipefail
 
@@ -11,6 +12,7 @@ here=$(dirname "$(realpath "$0")")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 unset SLABYARD
+export PYTHONPATH=$here/../support PYTHONDONTWRITEBYTECODE=1
 
 fail() {
     echo "profiled: $*" >&2
@@ -65,70 +67,11 @@ cc -O1 -g -w -fno-omit-frame-pointer -o "$work/program" "$work/program.c" -ldl
 # Decodes the file and compares the sums by function with the truth, in the window that the random
 # samples of so many bytes allow.
 cat >"$work/check.py" <<'END'
-import subprocess, sys
+import sys
 
-def number(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 127) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 128:
-            return value, at
+from pprof import sums_by_function
 
-def fields(data):
-    at = 0
-    while at < len(data):
-        key, at = number(data, at)
-        value, at = number(data, at)
-        if key & 7 == 2:
-            value, at = data[at:at + value], at + value
-        yield key >> 3, value
-
-def message(data):
-    found = {}
-    for key, value in fields(data):
-        found.setdefault(key, []).append(value)
-    return found
-
-path, program = sys.argv[1:]
-profile = message(open(path, "rb").read())
-strings = [text.decode() for text in profile[6]]
-assert strings[0] == ""
-types = [message(data) for data in profile[1]]
-assert [strings[it[1][0]] for it in types] == ["alloc_objects", "alloc_space", "inuse_objects", "inuse_space"]
-assert [strings[it[2][0]] for it in types] == ["count", "bytes"] * 2
-mappings = {it[1][0]: it for it in map(message, profile[3])}
-own = [it for it in mappings.values() if strings[it[5][0]] == program]
-assert len(own) == 1, "one mapping is the program's"
-notes = subprocess.run(["readelf", "-n", program], capture_output=True, text=True).stdout
-assert "Build ID" not in notes or strings[own[0][6][0]] in notes
-locations = {it[1][0]: it for it in map(message, profile[4])}
-assert len(locations) == len(profile[4]), "each location has a number of its own"
-symbols = []
-for line in subprocess.run(["nm", "-S", program], capture_output=True, text=True).stdout.splitlines():
-    words = line.split()
-    if len(words) == 4:
-        symbols.append((int(words[0], 16), int(words[1], 16), words[3]))
-segments = subprocess.run(["readelf", "-lW", program], capture_output=True, text=True).stdout
-code = next(line.split() for line in segments.splitlines() if "LOAD" in line and " E " in line)
-bias = own[0][2][0] - int(code[2], 16)
-
-def function_of(address):
-    for start, size, name in symbols:
-        if start <= address - bias < start + size:
-            return name
-
-sums = {}
-for sample in map(message, profile[2]):
-    for location in sample[1]:
-        assert location in locations
-        assert locations[location][2][0] in list(mappings) + [0]
-        assert locations[location][3] == [location]
-    names = {function_of(location) for location in sample[1]} - {None}
-    assert sample[2] and len(sample[2]) == 4
-    for name in names:
-        sums[name] = [a + b for a, b in zip(sums.get(name, [0] * 4), sample[2])]
+sums = sums_by_function(*sys.argv[1:])
 
 def near(name, values, parts):
     for got, true, part in zip(sums[name], values, parts):
@@ -149,33 +92,40 @@ head -c $((size / 2)) "$work/profile" >"$work/first" # the profile of the end is
 cmp -s "$work/first" <(tail -c +$((size / 2 + 1)) "$work/profile") || fail "what a profile has when it ends differs"
 python3 "$work/check.py" "$work/first" "$work/program" || fail "the calls give another profile"
 if command -v go >/dev/null && go tool pprof -h 2>&1 | grep proto >/dev/null; then
-    HOME=$work go tool pprof -sample_index=inuse_space -top "$work/first" >"$work/top" 2>/dev/null ||
+    GOCACHE=$(go env GOCACHE) HOME=$work go tool pprof -sample_index=inuse_space -top "$work/first" >"$work/top" 2>/dev/null ||
         fail "pprof does not read the profile"
     grep -q keep_small "$work/top" || fail "pprof names no function: $(cat "$work/top")"
 fi
 
 # The probes. Where they are not made, there are none.
 notes=$(readelf -n "$library" 2>/dev/null | grep -A 4 stapsdt || true)
+address_of() { echo "0x$(grep -A 1 "Name: $1" <<<"$notes" | sed -n 's/.*Location: 0x\([0-9a-f]*\).*/\1/p')"; }
+count_by() { # count_by COUNTER PLACE PLACE: a program of this folder counts how often alloc and free are reached
+    local status=0 allocs frees
+    cc -O1 -w -o "$work/$1" "$here/$1.c"
+    LD_PRELOAD_OF_CHILD=$library SLABYARD=profile=8K,sample=off "$work/$1" "$library" "$2" "$3" \
+        "$work/program" "$work/profile" >"$work/hits" || status=$?
+    if [ "$status" = 77 ]; then
+        echo "profiled: skipped: $1: $(cat "$work/hits")"
+        return
+    fi
+    [ "$status" = 0 ] || fail "$1 ends with $status: $(cat "$work/hits")"
+    read -r allocs frees <"$work/hits"
+    # 20,000 of 1,000 bytes, 100 of 200,000 and 20,000 of 3,000 that are freed
+    [ "$allocs" -gt 7100 ] && [ "$allocs" -lt 8500 ] || fail "$1: the probe alloc is reached $allocs times"
+    [ "$frees" -gt 4900 ] && [ "$frees" -lt 5900 ] || fail "$1: the probe free is reached $frees times"
+    echo "profiled: $1: $allocs samples, $frees frees"
+}
 case $(uname -m) in
 x86_64 | aarch64)
     for name in alloc free; do
         grep -A 1 "Provider: otel_memory" <<<"$notes" | grep "Name: $name" >/dev/null || fail "there is no probe $name"
     done
-    cc -O1 -w -o "$work/count" "$here/count_probes.c"
-    status=0
-    alloc=0x$(grep -A 1 "Name: alloc" <<<"$notes" | sed -n 's/.*Location: 0x\([0-9a-f]*\).*/\1/p')
-    free=0x$(grep -A 1 "Name: free" <<<"$notes" | sed -n 's/.*Location: 0x\([0-9a-f]*\).*/\1/p')
-    LD_PRELOAD_OF_CHILD=$library SLABYARD=profile=8K,sample=off "$work/count" "$library" "$alloc" "$free" \
-        "$work/program" "$work/profile" >"$work/hits" || status=$?
-    if [ "$status" = 77 ]; then
-        echo "profiled: the probes are not counted: no permission to trace"
-    else
-        [ "$status" = 0 ] || fail "the probes cannot be counted"
-        read -r allocs frees <"$work/hits"
-        # 20,000 of 1,000 bytes, 100 of 200,000 and 20,000 of 3,000 that are freed
-        [ "$allocs" -gt 7100 ] && [ "$allocs" -lt 8500 ] || fail "the probe alloc is reached $allocs times"
-        [ "$frees" -gt 4900 ] && [ "$frees" -lt 5900 ] || fail "the probe free is reached $frees times"
-    fi
+    alloc=$(address_of alloc) free=$(address_of free)
+    count_by count_probes "$alloc" "$free"
+    # The offset of the code in the file, less its address.
+    read -r offset address <<<"$(readelf -lW "$library" | awk '/LOAD/ && / E / { print $2, $3 }')"
+    count_by count_uprobes $((alloc - address + offset)) $((free - address + offset))
     ;;
 *) [ -z "$notes" ] || fail "there are probes" ;;
 esac

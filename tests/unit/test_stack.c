@@ -100,12 +100,16 @@ CALLED static void outer(void (*body)(void)) {
     NOT_LAST;
 }
 
-/* The place of `caller` in the stack, which must have it. */
+/* The place of `caller` in the stack, which must have it once. */
 static size_t place_of(const void *caller) {
     const void *const *frames;
-    size_t depth = sy_stack_frames(taken, &frames), at = 0;
-    while (at < depth && frames[at] != caller) at++;
-    must(at < depth);
+    size_t depth = sy_stack_frames(taken, &frames), at = 0, found = 0;
+    for (size_t i = 0; i < depth; i++) {
+        if (frames[i] != caller) continue;
+        at = i;
+        found++;
+    }
+    must(found == 1);
     return at;
 }
 
@@ -230,6 +234,57 @@ static void *copy_each(void *arg) {
     must(place_of(callers[0]) == 1);
     return NULL;
 }
+
+/* ---- rows of tables that are kept ---- */
+
+/* Whether the stack of this call has one number, with rows and without, and comes from rows when
+ * they are not refused. */
+static void take_by_rows(void (*shape)(void)) {
+    uint32_t numbers[2];
+    sy_options_now.unwind = SY_UNWIND_TABLES;
+    for (volatile int refused = 0; refused < 2; refused++) { /* not unrolled: one call */
+        int before = unwindings;
+        sy_fake_refuse_rows(refused);
+        outer(shape);
+        must((unwindings > before) == (refused || !SY_OS_STEPS));
+        numbers[refused] = taken;
+    }
+    must(numbers[0] != 0 && numbers[0] == numbers[1]);
+    sy_options_now.unwind = SY_UNWIND_AUTO;
+}
+
+static void *take_each_shape(void *arg) {
+    (void)arg;
+    for (int round = 0; round < 2; round++) { /* then all rows are known */
+        take_by_rows(innermost);
+        take_by_rows(sort);
+        take_by_rows(call_past_1_kib);
+        take_by_rows(call_past_8_kib);
+    }
+    return NULL;
+}
+
+static void rows_give_what_the_unwinder_gives(void **state) {
+    (void)state;
+    if (is_emulated()) skip(); /* it does not say which pages of a stack can be read */
+    take_each_shape(NULL);
+    in_thread(take_each_shape, NULL);
+}
+
+static int allow_rows(void **state) {
+    (void)state;
+    sy_fake_refuse_rows(false);
+    return 0;
+}
+
+/* The tests about the unwinder need to reach it. */
+static int refuse_rows(void **state) {
+    (void)state;
+    sy_fake_refuse_rows(true);
+    return 0;
+}
+
+/* ---- copies, taken apart later ---- */
 
 static void begin_copies(void) {
     bool real_pages =
@@ -366,6 +421,7 @@ static void from_a_handler_it_is_whole(void **state) {
     assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
     for (int round = 0; round < 3; round++) {
         outer(be_interrupted);
+        assert_true(place_of(callers[0]) == 1);
         assert_true(place_of(callers[1]) > 1);
         assert_true(place_of(callers[2]) == place_of(callers[1]) + 1);
     }
@@ -471,6 +527,7 @@ static void without_bounds_tables_are_used(void **state) {
     in_thread(without_bounds, NULL);
     assert_int_equal(sy_fake_failures(SY_FAKE_STACK), sy_cpu_has_frames());
     sy_fake_reset();
+    sy_fake_refuse_rows(true);
 }
 
 #if defined(__x86_64__)
@@ -809,6 +866,8 @@ static void when_full_what_is_known_stays(void **state) {
     assert_int_equal(in_child(grow, NULL), 0);
 }
 
+#define WITH_ROWS(test) cmocka_unit_test_setup_teardown(test, allow_rows, refuse_rows)
+
 int main(void) {
     must_have(SY_OS_STACKS, "recorded stacks");
     const struct CMUnitTest tests[] = {
@@ -839,6 +898,17 @@ int main(void) {
         cmocka_unit_test(a_fork_within_waits_for_no_one),
         cmocka_unit_test(a_child_has_no_other_thread_in_tables),
         cmocka_unit_test(errno_is_kept),
+        WITH_ROWS(rows_give_what_the_unwinder_gives),
+        WITH_ROWS(each_way_gives_who_called),
+        WITH_ROWS(through_code_of_others_the_stack_is_whole),
+        WITH_ROWS(from_a_handler_it_is_whole),
+        WITH_ROWS(on_a_lower_stack_are_frames_too),
+        WITH_ROWS(what_was_interrupted_is_in_its_function),
+        WITH_ROWS(a_coroutine_has_its_own),
+        WITH_ROWS(a_wrong_frame_pointer_leads_nowhere),
+        WITH_ROWS(a_short_stack_is_not_taken_for_a_whole_one),
+        WITH_ROWS(not_more_frames_than_wanted),
+        WITH_ROWS(errno_is_kept),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, refuse_rows, NULL);
 }

@@ -11,11 +11,11 @@
 
 use crate::recording::{Made, Module, Process};
 use crate::ui;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -37,35 +37,41 @@ struct Wanted {
     since: Option<SystemTime>,
 }
 
-/// Opens a file in a folder, no link.
-fn open_in(folder: &impl AsRawFd, name: &str, flags: i32) -> io::Result<OwnedFd> {
+/// Finds a file in a folder, no link. It is not opened: a process that waits for a reader of a pipe goes on
+/// waiting, and a device does nothing.
+fn find_in(folder: &impl AsRawFd, name: &str, flags: i32) -> io::Result<File> {
     let name = CString::new(name).map_err(io::Error::other)?;
-    let flags = flags | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    let flags = flags | libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
     // SAFETY: the name is a C string.
     let file = unsafe { libc::openat(folder.as_raw_fd(), name.as_ptr(), flags) };
     if file < 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: the descriptor is new.
-    Ok(unsafe { OwnedFd::from_raw_fd(file) })
+    Ok(unsafe { File::from_raw_fd(file) })
+}
+
+/// Opens the file that was found.
+fn open(found: &File) -> io::Result<File> {
+    File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))
 }
 
 /// Reads a map in the folder `temporary`. `None`: there is none that counts. A warning says why, unless
 /// there is no such file.
 fn read(temporary: &impl AsRawFd, wanted: Wanted) -> Option<Vec<u8>> {
     let name = format!("perf-{}.map", wanted.pid);
-    let file = match open_in(temporary, &name, libc::O_RDONLY) {
-        Ok(file) => File::from(file),
+    let found = match find_in(temporary, &name, 0) {
+        Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-        Err(error) if error.raw_os_error() == Some(libc::ELOOP) => {
-            return refuse(&name, "it is a link");
-        }
         Err(error) => return refuse(&name, &error.to_string()),
     };
-    let about = match file.metadata() {
+    let about = match found.metadata() {
         Ok(about) => about,
         Err(error) => return refuse(&name, &error.to_string()),
     };
+    if about.is_symlink() {
+        return refuse(&name, "it is a link");
+    }
     if !about.is_file() {
         return refuse(&name, "it is no plain file");
     }
@@ -77,6 +83,10 @@ fn read(temporary: &impl AsRawFd, wanted: Wanted) -> Option<Vec<u8>> {
     if earliest.is_some_and(|earliest| written < earliest) {
         return None;
     }
+    let file = match open(&found) {
+        Ok(file) => file,
+        Err(error) => return refuse(&name, &error.to_string()),
+    };
     let mut text = Vec::new();
     match file.take(BYTES_MOST + 1).read_to_end(&mut text) {
         Err(error) => refuse(&name, &error.to_string()),
@@ -214,30 +224,58 @@ impl Recorded {
     }
 
     /// The names for each process of a recording. A forked child has functions of its parent's map, too.
+    /// Each map is read once, for all processes that use it.
     pub fn names(&self, processes: &[Process]) -> Vec<Made> {
-        let names = processes.iter().map(|process| {
+        let calls = |process: &Process| {
             let addresses = process.stacks.iter().map(|node| node.address);
-            let calls = calls(addresses, &process.modules);
+            calls(addresses, &process.modules)
+        };
+        let calls: Vec<_> = processes.iter().map(calls).collect();
+        let mut wanted: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+        for (process, calls) in processes.iter().zip(&calls) {
+            for pid in pids_of_maps(process).filter(|_| !calls.is_empty()) {
+                wanted.entry(pid).or_default().extend(calls);
+            }
+        }
+        let maps = wanted.into_iter();
+        let maps: HashMap<_, _> = maps
+            .map(|(pid, calls)| (pid, self.map(pid, calls)))
+            .collect();
+        let names = processes.iter().zip(&calls).map(|(process, calls)| {
             let mut made = Made::default();
-            let temporary = File::open(&self.temporary).ok();
-            let Some(temporary) = temporary.filter(|_| !calls.is_empty()) else {
-                return made;
-            };
-            let parent = Some(process.parent).filter(|_| process.forked);
-            for pid in [Some(process.pid), parent].into_iter().flatten() {
-                let wanted = self.owners.get(&pid).map(|&owner| Wanted {
-                    pid,
-                    owner,
-                    since: Some(self.begun),
-                });
-                if let Some(text) = wanted.and_then(|wanted| read(&temporary, wanted)) {
-                    add_names(&text, &calls, &mut made);
-                }
+            for map in pids_of_maps(process).filter_map(|pid| maps.get(&pid)) {
+                made.add_from(map, calls);
             }
             made
         });
         names.collect()
     }
+
+    /// The names that the map of a process has for calls.
+    fn map(&self, pid: u32, mut calls: Vec<u64>) -> Made {
+        calls.sort_unstable();
+        calls.dedup();
+        let mut made = Made::default();
+        let wanted = self.owners.get(&pid).map(|&owner| Wanted {
+            pid,
+            owner,
+            since: Some(self.begun),
+        });
+        let temporary = File::open(&self.temporary).ok();
+        let text = temporary
+            .zip(wanted)
+            .and_then(|(temporary, wanted)| read(&temporary, wanted));
+        if let Some(text) = text {
+            add_names(&text, &calls, &mut made);
+        }
+        made
+    }
+}
+
+/// The processes whose maps have names for this one, itself first.
+fn pids_of_maps(process: &Process) -> impl Iterator<Item = u32> {
+    let parent = Some(process.parent).filter(|_| process.forked);
+    [Some(process.pid), parent].into_iter().flatten()
 }
 
 /// The names of a running process. `addresses`: those behind calls.
@@ -261,7 +299,7 @@ fn map_of_running(pid: u32) -> Option<Vec<u8>> {
         line.split_whitespace().last()
     };
     let root = File::open(format!("/proc/{pid}/root")).ok()?;
-    let temporary = open_in(&root, "tmp", libc::O_RDONLY | libc::O_DIRECTORY).ok()?;
+    let temporary = find_in(&root, "tmp", libc::O_DIRECTORY).ok()?;
     let wanted = Wanted {
         pid: last_word("NSpid:")?.parse().ok()?,
         owner: fs::metadata(format!("/proc/{pid}")).ok()?.uid(),

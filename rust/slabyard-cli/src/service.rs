@@ -5,7 +5,7 @@
 //! [`listening`] finds out whether it is ready, and [`readings`] reads figures from what the load
 //! prints.
 
-mod listening;
+pub mod listening;
 pub mod readings;
 
 use crate::program::{children, descendants, Signals, Watch};

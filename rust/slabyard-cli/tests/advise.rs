@@ -2,19 +2,17 @@
 
 mod common;
 
-use common::{done, ends_with, program, stdout};
+use common::{done, ends_with, program, record_stacks, stdout};
 use tempfile::TempDir;
 
 #[track_caller]
 fn advice(folder: &TempDir, words: &[&str]) -> String {
     let binary = program(folder, "sites", &["-O2", "-g"]);
-    let record = ["record", "--stacks", "-f", "-o", "sites.syrec", "--"];
-    let words = record
-        .iter()
-        .copied()
-        .chain([binary.to_str().unwrap()])
-        .chain(words.iter().copied());
-    done(folder.path(), words);
+    let command = [binary.to_str().unwrap()];
+    record_stacks(
+        folder.path(),
+        command.into_iter().chain(words.iter().copied()),
+    );
     stdout(&done(folder.path(), ["advise", "sites.syrec"]))
 }
 

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{done, ends_with, json, program, slabyard, stderr, stdout};
+use common::{done, ends_with, json, program, record_stacks, stderr, stdout};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -17,17 +17,10 @@ const USUAL: [&str; 3] = ["-O2", "-g", "-fomit-frame-pointer"];
 #[track_caller]
 fn record(folder: &TempDir, flags: &[&str], words: &[&str]) {
     let binary = program(folder, "sites", flags);
-    let output = slabyard(
+    let command = [binary.to_str().unwrap()];
+    record_stacks(
         folder.path(),
-        ["record", "--stacks", "-f", "-o", "sites.syrec", "--"]
-            .into_iter()
-            .chain([binary.to_str().unwrap()])
-            .chain(words.iter().copied()),
-    );
-    assert!(
-        folder.path().join("sites.syrec").exists(),
-        "{}",
-        stderr(&output)
+        command.into_iter().chain(words.iter().copied()),
     );
 }
 
@@ -633,17 +626,8 @@ fn functions_made_at_run_time_are_unwound_and_named() {
     ] {
         let binary = program(&folder, "made", &["-O2", "-g", flag]);
         let binary = binary.to_str().unwrap();
-        let words = [
-            "record",
-            "--stacks",
-            "-f",
-            "-o",
-            "sites.syrec",
-            "--",
-            binary,
-            how,
-        ];
-        drop(Map::of(&stdout(&done(folder.path(), words))));
+        let output = record_stacks(folder.path(), [binary, how]);
+        drop(Map::of(&stdout(&output)));
         let stacks = folded(&folder, &["--of", "leaked", "--objects"]);
         let end = ";main;py::outer;call_inner;inner of made.js;keep";
         assert_eq!(ending(&stacks, end, "_start"), 1000, "{how}: {stacks:?}");
@@ -668,16 +652,7 @@ fn a_map_of_another_user_or_a_link_names_nothing() {
         binary.display()
     );
     std::fs::write(&script, text).unwrap();
-    let words = [
-        "record",
-        "--stacks",
-        "-o",
-        "sites.syrec",
-        "--",
-        "sh",
-        "with_link",
-    ];
-    let output = done(folder.path(), words);
+    let output = record_stacks(folder.path(), ["sh", "with_link"]);
     drop(Map::of(&stdout(&output)));
     assert!(folder.path().join("elsewhere").exists());
     let said = stderr(&output);
@@ -737,19 +712,8 @@ print(os.getpid(), flush=True)
 os._exit(0)
 ";
     std::fs::write(folder.path().join("load.py"), script).unwrap();
-    let words = [
-        "record",
-        "--stacks",
-        "-o",
-        "sites.syrec",
-        "--",
-        python,
-        "-X",
-        "perf",
-        "load.py",
-    ];
-    let said = stdout(&done(folder.path(), words));
-    drop(Map::of(&said));
+    let output = record_stacks(folder.path(), [python, "-X", "perf", "load.py"]);
+    drop(Map::of(&stdout(&output)));
     let text = stdout(&done(folder.path(), ["profile", "sites.syrec"]));
     let wanted =
         "\n    py::make_rows at load.py\n    py::load at load.py\n    py::<module> at load.py\n\n";

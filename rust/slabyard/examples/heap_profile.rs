@@ -1,7 +1,7 @@
 //! A server that hands out its heap profile by HTTP: `GET /heap` is a file for `go tool pprof` and other
 //! viewers.
 //!
-//!     go tool pprof -sample_index=inuse_space SERVER http://localhost:6060/heap
+//!     go tool pprof -symbolize=local -sample_index=inuse_space SERVER http://localhost:6060/heap
 //!
 //! The program asks its own server once, and checks that the answer is a profile.
 

@@ -1,8 +1,8 @@
 //! Tests of lives: on recordings made by hand, whose phases and threads are known.
 
 use super::*;
-use crate::recording::tests::{file_of, free, malloc, Sketch};
-use crate::recording::{Record, Strictness};
+use crate::recording::tests::{free, malloc, recording_of, Sketch};
+use crate::recording::Record;
 
 /// The life of all objects of 48 bytes.
 fn life_of(blocks: Vec<(u32, Vec<Record>)>) -> Life {
@@ -12,7 +12,7 @@ fn life_of(blocks: Vec<(u32, Vec<Record>)>) -> Life {
         blocks,
         ..Sketch::default()
     };
-    let recording = Recording::from_bytes(file_of(&[sketch]), Strictness::Whole).unwrap();
+    let recording = recording_of(&[sketch]);
     let of_stack = HashMap::from([((0, 48), 0)]);
     lives::collect(&recording, &recording.processes[0], &of_stack, 1, last).remove(0)
 }

@@ -1,7 +1,7 @@
 //! Fuzzes texts from a user, from the system, or from a program whose allocations fail. The first
 //! byte of an input chooses the parser.
 
-use crate::{cli, faults, machine, perf_map, preload, replay};
+use crate::{cli, faults, machine, perf_map, preload, replay, service};
 use std::ffi::OsStr;
 
 pub fn run(input: &[u8]) {
@@ -12,7 +12,10 @@ pub fn run(input: &[u8]) {
     match kind % 4 {
         _ if *kind == 0xff => perf_map::try_text(input),
         0 => cli::try_command_line(&mut text.split('\0')),
-        1 => machine::try_texts(&text),
+        1 => {
+            machine::try_texts(&text);
+            service::listening::try_text(&text);
+        }
         2 => {
             replay::memory::try_text(input);
             preload::try_bytes(input);

@@ -542,17 +542,23 @@ impl CacheRow {
         }
     }
 
+    /// The figures come from the process: they may have no sum.
     fn add_row(&mut self, other: &Self) {
-        self.live_objects += other.live_objects;
-        self.waiting_objects += other.waiting_objects;
-        self.live_bytes += other.live_bytes;
-        self.waiting_bytes += other.waiting_bytes;
-        self.free_bytes += other.free_bytes;
-        self.resident_bytes += other.resident_bytes;
-        self.held_bytes += other.held_bytes;
-        self.refills += other.refills;
-        self.flushes += other.flushes;
-        self.limits_hit += other.limits_hit;
+        let sums = [
+            (&mut self.live_objects, other.live_objects),
+            (&mut self.waiting_objects, other.waiting_objects),
+            (&mut self.live_bytes, other.live_bytes),
+            (&mut self.waiting_bytes, other.waiting_bytes),
+            (&mut self.free_bytes, other.free_bytes),
+            (&mut self.resident_bytes, other.resident_bytes),
+            (&mut self.held_bytes, other.held_bytes),
+            (&mut self.refills, other.refills),
+            (&mut self.flushes, other.flushes),
+            (&mut self.limits_hit, other.limits_hit),
+        ];
+        for (sum, more) in sums {
+            *sum = sum.saturating_add(more);
+        }
     }
 
     /// Whether it has memory, or has had objects.
@@ -647,5 +653,26 @@ fn kind_of(mapping: &Mapping, before: Option<&Mapping>, stacks: Option<&[u64]>) 
     match is_stack {
         true => What::Stacks,
         false => What::Anonymous,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_that_have_no_sum_are_the_largest_number() {
+        let row = CacheRow {
+            live_objects: u64::MAX,
+            refills: u64::MAX,
+            limits_hit: 2,
+            ..CacheRow::default()
+        };
+        let mut sum = row.clone();
+        sum.add_row(&row);
+        assert_eq!(
+            (sum.live_objects, sum.refills, sum.limits_hit),
+            (u64::MAX, u64::MAX, 4)
+        );
     }
 }

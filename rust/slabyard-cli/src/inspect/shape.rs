@@ -283,6 +283,31 @@ impl Names {
         Ok(self.field(name)?.bytes.into())
     }
 
+    /// The address of a field of a structure that lies at `start`.
+    pub fn place(&self, start: u64, name: &str) -> Result<u64> {
+        let offset = self.field(name)?.offset.into();
+        start.checked_add(offset).context(DAMAGED)
+    }
+
+    /// Names with these constants, and variables.
+    #[cfg(test)]
+    pub fn made_up(constants: &[&str], variables: &[(&str, u64)]) -> Self {
+        let field = |&name: &&str| {
+            (
+                name.to_string(),
+                Field {
+                    offset: 8,
+                    bytes: 8,
+                },
+            )
+        };
+        let variable = |&(name, address): &(&str, u64)| (name.to_string(), address);
+        Names {
+            numbers: constants.iter().map(field).collect(),
+            variables: variables.iter().map(variable).collect(),
+        }
+    }
+
     /// The address of a variable.
     pub fn variable(&self, name: &str) -> Result<u64> {
         self.variables

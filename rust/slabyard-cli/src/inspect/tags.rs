@@ -62,7 +62,8 @@ impl Tags {
     fn of(source: Source, mut rows: Vec<TagRow>) -> Tags {
         rows.retain(|row| source != Source::Nothing && row.is_used());
         rows.sort_by(|a, b| (b.live_bytes, &a.name).cmp(&(a.live_bytes, &b.name)));
-        let samples = rows.iter().map(|row| row.samples).sum();
+        let samples = rows.iter().map(|row| row.samples);
+        let samples = samples.fold(0, u64::saturating_add);
         Tags {
             source,
             samples,
@@ -81,7 +82,7 @@ impl Tags {
                 sum.name.clone_from(&row.name);
                 sum.live_bytes = sum.live_bytes.saturating_add(row.live_bytes);
                 sum.live_objects = sum.live_objects.saturating_add(row.live_objects);
-                sum.samples += row.samples;
+                sum.samples = sum.samples.saturating_add(row.samples);
             }
         }
         Some(Tags::of(source?, sums.into_values().collect()))
@@ -94,7 +95,7 @@ pub fn read(image: &Image, names: &Names) -> Result<Option<Tags>> {
     let Ok(table) = names.variable("sy_tags") else {
         return Ok(None); // an older version, whose samples have no tags
     };
-    let at = |name| Ok::<_, anyhow::Error>(table + u64::from(names.field(name)?.offset));
+    let at = |name| names.place(table, name);
     let last = image.number(at("sy_tags.last")?, 4)?;
     if last == 0 {
         return Ok(None);
@@ -306,6 +307,27 @@ mod tests {
         let said = text::account(&account);
         let words = "Not everything could be read: live memory by tag (the address 0x";
         assert!(said.contains(words), "{said}");
+    }
+
+    #[test]
+    fn a_table_at_the_end_of_all_addresses_is_damaged() {
+        let image = live::open(std::process::id(), false).unwrap();
+        let names = Names::made_up(&["sy_tags.last"], &[("sy_tags", u64::MAX - 2)]);
+        let said = read(&image, &names).unwrap_err().to_string();
+        assert!(said.contains("damaged"), "{said}");
+    }
+
+    #[test]
+    fn figures_that_have_no_sum_are_the_largest_number() {
+        let row = TagRow {
+            samples: u64::MAX,
+            live_bytes: u64::MAX,
+            live_objects: u64::MAX,
+            ..TagRow::default()
+        };
+        let one = Tags::of(Source::Samples, vec![row.clone(), row]);
+        let all = Tags::merged([&one, &one].into_iter()).unwrap();
+        assert_eq!((all.samples, all.rows[0].live_bytes), (u64::MAX, u64::MAX));
     }
 
     #[test]

@@ -29,7 +29,7 @@ struct Mailbox {
 impl Mailbox {
     fn of(names: &Names) -> Result<Mailbox> {
         let order = names.variable("sy_trim_order")?;
-        let at = |name| Ok::<_, anyhow::Error>(order + u64::from(names.field(name)?.offset));
+        let at = |name| names.place(order, name);
         Ok(Mailbox {
             asked: at("sy_trim_order.asked")?,
             bytes: at("sy_trim_order.bytes")?,
@@ -44,10 +44,16 @@ impl Mailbox {
 struct Asked {
     pid: u32,
     memory: File,
+    /// How long to wait for each answer.
+    patience: Duration,
 }
 
 /// Asks all copies of the library in the process, for an amount in turn; returns what to say.
 pub fn trim(pid: u32, amount: Option<u64>) -> Result<String> {
+    trim_within(LONGEST, pid, amount)
+}
+
+fn trim_within(patience: Duration, pid: u32, amount: Option<u64>) -> Result<String> {
     let before = resident(pid)?;
     let boxes = mailboxes(pid)?;
     if boxes.is_empty() {
@@ -61,7 +67,11 @@ pub fn trim(pid: u32, amount: Option<u64>) -> Result<String> {
         .write(true)
         .open(format!("/proc/{pid}/mem"))
         .with_context(|| live::denied(pid))?;
-    let asked = Asked { pid, memory };
+    let asked = Asked {
+        pid,
+        memory,
+        patience,
+    };
     let returned = match amount {
         Some(amount) => asked.some(&boxes, amount)?,
         None => asked.all(&boxes)?,
@@ -108,11 +118,11 @@ fn mailboxes(pid: u32) -> Result<Vec<Mailbox>> {
 impl Asked {
     fn all(&self, boxes: &[Mailbox]) -> Result<u64> {
         for one in boxes {
-            self.await_answer(one)?; // to another tool
+            self.await_others(one)?;
             self.write(&[one.asks_all], one.asked)?;
         }
         for one in boxes {
-            self.await_answer(one)?;
+            self.await_own(one)?;
         }
         Ok(0)
     }
@@ -130,10 +140,10 @@ impl Asked {
     }
 
     fn some_of(&self, one: &Mailbox, bytes: u64) -> Result<u64> {
-        self.await_answer(one)?; // to another tool
+        self.await_others(one)?;
         self.write(&bytes.to_le_bytes(), one.bytes)?;
         self.write(&[one.asks_some], one.asked)?;
-        self.await_answer(one)?;
+        self.await_own(one)?;
         let mut returned = [0; 8];
         self.read(&mut returned, one.returned)?;
         Ok(u64::from_le_bytes(returned))
@@ -149,23 +159,42 @@ impl Asked {
         read.with_context(|| format!("process {} has ended", self.pid))
     }
 
-    /// Waits until nothing is asked. After the longest time it takes the request back.
-    fn await_answer(&self, one: &Mailbox) -> Result<()> {
+    /// Waits until what other tools have asked for is done. Their requests stay.
+    fn await_others(&self, one: &Mailbox) -> Result<()> {
+        if !self.is_answered(one)? {
+            bail!(
+                "process {} has not done what another tool has asked for, for {} s: is it stopped?",
+                self.pid,
+                self.patience.as_secs()
+            );
+        }
+        Ok(())
+    }
+
+    /// Waits for the answer to the own request, or takes it back.
+    fn await_own(&self, one: &Mailbox) -> Result<()> {
+        if !self.is_answered(one)? {
+            self.write(&[0], one.asked)?;
+            bail!(
+                "process {} has not answered for {} s: is it stopped?",
+                self.pid,
+                self.patience.as_secs()
+            );
+        }
+        Ok(())
+    }
+
+    /// Whether nothing is asked any more, soon enough.
+    fn is_answered(&self, one: &Mailbox) -> Result<bool> {
         let began = Instant::now();
         let mut answer = [0];
-        while began.elapsed() < LONGEST {
+        loop {
             self.read(&mut answer, one.asked)?;
-            if answer == [0] {
-                return Ok(());
+            if answer == [0] || began.elapsed() >= self.patience {
+                return Ok(answer == [0]);
             }
             std::thread::sleep(LOOKS_APART);
         }
-        self.write(&[0], one.asked)?;
-        bail!(
-            "process {} has not answered for {} s: is it stopped?",
-            self.pid,
-            LONGEST.as_secs()
-        )
     }
 }
 
@@ -241,6 +270,39 @@ mod tests {
         assert!(said.contains("No more can be given back"), "{said}");
         let said = trim(stage.pid(), Some(1)).unwrap();
         assert!(said.contains(", 0 B given back of 1 B\nNo more"), "{said}");
+    }
+
+    /// A stopped process does nothing of what it is asked. The request of another tool stays; the own one is
+    /// taken back.
+    #[test]
+    fn a_stopped_process_keeps_the_requests_of_others() {
+        const PATIENCE: Duration = Duration::from_millis(100);
+        let stage = Stage::with("inspect::trim::tests::stage", &[("WITH_THREAD", "1")]);
+        // SAFETY: the process is a child, which the stage has not waited for.
+        assert_eq!(unsafe { libc::kill(stage.pid() as i32, libc::SIGSTOP) }, 0);
+        let memory = format!("/proc/{}/mem", stage.pid());
+        let memory = OpenOptions::new().read(true).write(true).open(memory);
+        let memory = memory.unwrap();
+        let asked = mailboxes(stage.pid()).unwrap().remove(0).asked;
+        for (by_another, words) in [(1_u8, "another tool has asked"), (0, "has not answered")] {
+            memory.write_all_at(&[by_another], asked).unwrap();
+            for amount in [None, Some(1)] {
+                let error = trim_within(PATIENCE, stage.pid(), amount).unwrap_err();
+                assert!(error.to_string().contains(words), "{error}");
+                let mut left = [0];
+                memory.read_exact_at(&mut left, asked).unwrap();
+                assert_eq!(left, [by_another]);
+            }
+        }
+    }
+
+    #[test]
+    fn an_order_at_the_end_of_all_addresses_is_damaged() {
+        let names = ["asked", "bytes", "returned"].map(|field| format!("sy_trim_order.{field}"));
+        let names = names.each_ref().map(String::as_str);
+        let names = Names::made_up(&names, &[("sy_trim_order", u64::MAX - 2)]);
+        let said = Mailbox::of(&names).err().unwrap().to_string();
+        assert!(said.contains("damaged"), "{said}");
     }
 
     #[test]

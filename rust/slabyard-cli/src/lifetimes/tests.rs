@@ -1,12 +1,8 @@
 //! Tests of lifetimes: which objects keep a page, and what the command says about it.
 
 use super::*;
-use crate::recording::tests::{at, file_of, free, malloc, Sketch};
-use crate::recording::{Operation, Record, Strictness};
-
-fn recorded(processes: &[Sketch]) -> Recording {
-    Recording::from_bytes(file_of(processes), Strictness::Whole).unwrap()
-}
+use crate::recording::tests::{at, free, malloc, recording_of, Sketch};
+use crate::recording::{Operation, Record};
 
 fn process(pid: u32, records: Vec<Record>) -> Sketch {
     Sketch {
@@ -17,7 +13,7 @@ fn process(pid: u32, records: Vec<Record>) -> Sketch {
 }
 
 fn one(records: Vec<Record>) -> Recording {
-    recorded(&[process(100, records)])
+    recording_of(&[process(100, records)])
 }
 
 fn answer_of(records: Vec<Record>) -> Answer {
@@ -137,7 +133,7 @@ fn the_fullest_slab_is_taken_first() {
 fn without_lifetimes_there_is_no_answer() {
     let large = vec![malloc(5, 0x1000, SIZE_MOST + 1), free(9, 0x1000)];
     for recording in [
-        recorded(&[]),
+        recording_of(&[]),
         one(vec![]),
         one(vec![malloc(5, 0x1000, 16)]),
         one(large),
@@ -190,7 +186,7 @@ fn stamps_that_go_back_count_as_the_latest() {
         ],
         ..Sketch::default()
     };
-    let recording = recorded(&[back]);
+    let recording = recording_of(&[back]);
     let lives = Lives::of(&recording, &recording.processes[0]);
     assert_eq!(lives.objects[0].lifetime, 0);
     assert_eq!(lives.span(), 20);
@@ -206,7 +202,7 @@ fn threads_are_merged_and_the_largest_process_is_taken() {
         ..Sketch::default()
     };
     let small = process(7, vec![malloc(0, 0x1000, 16), free(9, 0x1000)]);
-    let answer = answer(&recorded(&[small, threads])).unwrap();
+    let answer = answer(&recording_of(&[small, threads])).unwrap();
     assert_eq!(answer.objects, 2);
     assert_eq!(answer.together.live_peak(), 16.0);
     assert_eq!(answer.together.live_mean(), 16.0 * 70.0 / 80.0);

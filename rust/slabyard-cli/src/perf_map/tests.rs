@@ -138,6 +138,36 @@ fn links_folders_pipes_and_files_of_others_do_not_count() {
     }
 }
 
+/// The process that writes to the pipe would go on, and end by a signal.
+#[test]
+fn a_pipe_is_not_opened() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("perf-7.map");
+    let name = CString::new(path.to_str().unwrap()).unwrap();
+    // SAFETY: the name is a C string.
+    assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
+    let (opens, waits) = std::sync::mpsc::channel();
+    let writer = std::thread::spawn({
+        let path = path.clone();
+        move || {
+            File::options().write(true).open(path).unwrap();
+            opens.send(()).unwrap();
+        }
+    });
+    let wanted = Wanted {
+        pid: 7,
+        owner: own_user(),
+        since: None,
+    };
+    // The writer may not wait yet in the first of these looks.
+    for _ in 0..20 {
+        assert!(read(&File::open(folder.path()).unwrap(), wanted).is_none());
+        assert!(waits.recv_timeout(Duration::from_millis(10)).is_err());
+    }
+    File::open(path).unwrap();
+    writer.join().unwrap();
+}
+
 #[test]
 fn a_map_that_is_too_large_does_not_count() {
     let sparse = |path: &std::path::Path| {
@@ -198,4 +228,28 @@ fn a_forked_child_has_the_functions_of_its_parent_too() {
     assert_eq!(of(0), [Some("of_parent"), Some("old")]);
     assert_eq!(of(1), [Some("of_parent"), Some("of_child")]);
     assert_eq!(of(2), [None, None]);
+}
+
+/// If each child read the map, this would take an hour.
+#[test]
+fn many_children_read_the_map_of_their_parent_once() {
+    let folder = TempDir::new().unwrap();
+    let text = "0 ffff a function of the parent\n".repeat(300_000) + "1000 100 last\n";
+    fs::write(folder.path().join("perf-7.map"), text).unwrap();
+    let child = |pid| Process {
+        pid,
+        parent: 7,
+        forked: true,
+        stacks: vec![crate::recording::Node {
+            caller: 0,
+            address: 0x1011,
+        }],
+        ..Process::default()
+    };
+    let mut recorded = Recorded::new();
+    recorded.temporary = folder.path().to_path_buf();
+    recorded.owners = [(7, own_user())].into();
+    let names = recorded.names(&(1000..21_000).map(child).collect::<Vec<_>>());
+    assert_eq!(names.len(), 20_000);
+    assert!(names.iter().all(|names| names.name(0x1010) == Some("last")));
 }

@@ -2,8 +2,8 @@
 
 use super::merge::make_folded_plan;
 use super::*;
-use crate::recording::tests::{at, file_of, free, malloc, Sketch};
-use crate::recording::{Operation, Record, Recording, Strictness};
+use crate::recording::tests::{at, free, malloc, recording_of, Sketch};
+use crate::recording::{Operation, Record};
 
 struct Planned {
     mapped: MappedPlan,
@@ -15,7 +15,7 @@ fn plan(processes: &[Sketch]) -> Planned {
 }
 
 fn folded_plan(processes: &[Sketch], at_a_time: usize) -> Planned {
-    let recording = Recording::from_bytes(file_of(processes), Strictness::Whole).unwrap();
+    let recording = recording_of(processes);
     let folder = tempfile::tempdir().unwrap();
     make_folded_plan(&recording, folder.path(), at_a_time, &mut |_| ()).unwrap();
     let mapped = MappedPlan::open(folder.path()).unwrap();

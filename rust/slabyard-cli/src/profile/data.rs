@@ -63,7 +63,8 @@ pub struct Profile {
 impl Profile {
     /// The sum of a measure over all stacks.
     pub fn total(&self, measure: usize) -> i64 {
-        self.stacks.iter().map(|stack| stack.values[measure]).sum()
+        let values = self.stacks.iter().map(|stack| stack.values[measure]);
+        values.fold(0, i64::saturating_add)
     }
 
     /// The stacks by the size of a measure, those of 0 left out.

@@ -2,15 +2,14 @@
 
 use super::weigh::{Figures, Weights};
 use super::*;
-use crate::recording::tests::{file_of, free, malloc, Sketch};
-use crate::recording::Strictness;
+use crate::recording::tests::{free, malloc, recording_of, Sketch};
 
 fn weights_of(blocks: Vec<(u32, Vec<crate::recording::Record>)>) -> Weights {
     let sketch = Sketch {
         blocks,
         ..Sketch::default()
     };
-    let recording = Recording::from_bytes(file_of(&[sketch]), Strictness::Whole).unwrap();
+    let recording = recording_of(&[sketch]);
     Weights::of(&recording, &recording.processes[0])
 }
 
@@ -99,7 +98,7 @@ fn growth_is_told_in_parts_of_the_run() {
         blocks: vec![(0, records)],
         ..Sketch::default()
     };
-    let recording = Recording::from_bytes(file_of(&[sketch]), Strictness::Whole).unwrap();
+    let recording = recording_of(&[sketch]);
     let parts = growth::parts(&recording, &recording.processes[0], 4, 100);
     let figures: Vec<_> = parts
         .iter()
@@ -120,7 +119,7 @@ fn recordings_without_stacks_are_refused_with_the_command_that_records_them() {
         blocks: vec![(0, vec![malloc(1, 0x1000, 8)])],
         ..Sketch::default()
     };
-    let recording = Recording::from_bytes(file_of(&[sketch]), Strictness::Whole).unwrap();
+    let recording = recording_of(&[sketch]);
     let said = of_recording(&recording, None).unwrap_err().to_string();
     assert!(said.contains("slabyard record --stacks"), "{said}");
     let said = of_recording(&recording, Some(7)).unwrap_err().to_string();

@@ -22,6 +22,22 @@ impl Made {
         self.names.push(name);
     }
 
+    /// Adds the names that these addresses have there, if they have none here.
+    pub fn add_from(&mut self, there: &Made, addresses: &[u64]) {
+        let mut numbers = HashMap::new();
+        for address in addresses {
+            let (Some(&number), false) = (there.of.get(address), self.of.contains_key(address))
+            else {
+                continue;
+            };
+            let here = *numbers.entry(number).or_insert_with(|| {
+                self.names.push(there.names[number as usize].clone());
+                self.names.len() as u32 - 1
+            });
+            self.of.insert(*address, here);
+        }
+    }
+
     /// The function with the call at this address.
     pub fn name(&self, address: u64) -> Option<&str> {
         let number = *self.of.get(&address)?;
@@ -97,6 +113,19 @@ mod tests {
         assert_eq!(made().name(0x1000), Some("first"));
         assert_eq!((made().name(0x1001), made().len()), (None, 3));
         assert_eq!(Made::decode(&[]).unwrap(), Made::default());
+    }
+
+    #[test]
+    fn names_of_others_are_added_where_there_are_none() {
+        let mut names = Made::default();
+        names.add("own".into(), [0x1000]);
+        let addresses = [0x1000, 0x2000, 0x7f00_0000_1000, u64::MAX];
+        names.add_from(&made(), &addresses);
+        let found = addresses.map(|address| names.name(address));
+        assert_eq!(found, [Some("own"), None, Some("first"), Some("second")]);
+        assert_eq!(names.len(), 3);
+        names.add_from(&made(), &addresses);
+        assert_eq!(names.len(), 3);
     }
 
     #[test]

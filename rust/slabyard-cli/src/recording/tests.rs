@@ -159,6 +159,11 @@ pub(crate) fn file_of(processes: &[Sketch]) -> Vec<u8> {
     file
 }
 
+/// The recording of these processes.
+pub(crate) fn recording_of(processes: &[Sketch]) -> Recording {
+    Recording::from_bytes(file_of(processes), Strictness::Whole).unwrap()
+}
+
 pub(crate) fn at(stamp: u64, operation: Operation) -> Record {
     Record { stamp, operation }
 }

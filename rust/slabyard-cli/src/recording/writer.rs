@@ -23,7 +23,13 @@ pub struct Head {
     pub stamp: u64,
 }
 
-/// Writes one block.
+/// The length of a payload, which has 32 bits in the header.
+fn length(bytes: usize) -> io::Result<u32> {
+    let refused = |_| io::Error::other("a block of a recording has less than 4 GiB");
+    u32::try_from(bytes).map_err(refused)
+}
+
+/// Writes one block. Nothing is written of one that is too long.
 pub fn write_block(out: &mut impl Write, head: Head, payload: &[u8]) -> io::Result<()> {
     let mut header = [0; BLOCK_HEADER_BYTES];
     header[..4].copy_from_slice(&BLOCK_MAGIC.to_le_bytes());
@@ -31,7 +37,7 @@ pub fn write_block(out: &mut impl Write, head: Head, payload: &[u8]) -> io::Resu
     header[8..12].copy_from_slice(&head.thread.to_le_bytes());
     header[12..16].copy_from_slice(&head.records.to_le_bytes());
     header[16..24].copy_from_slice(&head.stamp.to_le_bytes());
-    header[24..28].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+    header[24..28].copy_from_slice(&length(payload.len())?.to_le_bytes());
     let mut crc = crc32fast::Hasher::new();
     crc.update(&header[..28]);
     crc.update(payload);
@@ -96,4 +102,16 @@ pub fn write_finish(
         ..Head::default()
     };
     write_block(out, head, &payload)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_whose_length_has_more_than_32_bits_is_refused() {
+        assert_eq!(length(u32::MAX as usize).unwrap(), u32::MAX);
+        let said = length(u32::MAX as usize + 1).unwrap_err().to_string();
+        assert!(said.contains("less than 4 GiB"), "{said}");
+    }
 }

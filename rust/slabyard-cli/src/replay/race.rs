@@ -420,19 +420,17 @@ mod tests {
     use super::*;
     use crate::allocators;
     use crate::plan::merge::make_plan;
-    use crate::recording::tests::{file_of, free, malloc, Sketch};
-    use crate::recording::{Recording, Strictness};
+    use crate::recording::tests::{free, malloc, recording_of, Sketch};
 
     const OPERATIONS: u64 = 40_000;
 
     /// A plan in its folder, and a race on it of Slabyard, glibc, and the one that does nothing.
     fn with_race(within: Duration, costs: Costs, test: impl FnOnce(&mut Race)) {
         let pairs = (0..OPERATIONS / 2).flat_map(|n| [malloc(2 * n, 16, 8), free(2 * n + 1, 16)]);
-        let file = file_of(&[Sketch {
+        let recording = recording_of(&[Sketch {
             blocks: vec![(0, pairs.collect())],
             ..Sketch::default()
         }]);
-        let recording = Recording::from_bytes(file, Strictness::Whole).unwrap();
         let folder = tempfile::tempdir().unwrap();
         make_plan(&recording, folder.path(), &mut |_| ()).unwrap();
         let whole = MappedPlan::open(folder.path()).unwrap();

@@ -8,8 +8,8 @@ use super::mode::Verify;
 use super::turns::Baton;
 use crate::allocators;
 use crate::plan::{merge::make_folded_plan, MappedPlan};
-use crate::recording::tests::{at, file_of, free, malloc, Sketch};
-use crate::recording::{Operation, Record, Recording, Strictness};
+use crate::recording::tests::{at, free, malloc, recording_of, Sketch};
+use crate::recording::{Operation, Record};
 use core::ffi::c_void;
 use slabyard_peers::Allocator;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,11 +19,10 @@ fn planned(blocks: Vec<(u32, Vec<Record>)>) -> (MappedPlan, tempfile::TempDir) {
 }
 
 fn folded(blocks: Vec<(u32, Vec<Record>)>, at_a_time: usize) -> (MappedPlan, tempfile::TempDir) {
-    let file = file_of(&[Sketch {
+    let recording = recording_of(&[Sketch {
         blocks,
         ..Sketch::default()
     }]);
-    let recording = Recording::from_bytes(file, Strictness::Whole).unwrap();
     let folder = tempfile::tempdir().unwrap();
     make_folded_plan(&recording, folder.path(), at_a_time, &mut |_| ()).unwrap();
     (MappedPlan::open(folder.path()).unwrap(), folder)

@@ -47,6 +47,16 @@ pub fn ends_with<I: AsRef<OsStr>>(
     stderr(&ended(folder, arguments, status))
 }
 
+/// Records a program with its stacks as `sites.syrec`, which must exist then, however the program has
+/// ended. Returns the output of the tool.
+#[track_caller]
+pub fn record_stacks<'a>(folder: &Path, command: impl IntoIterator<Item = &'a str>) -> Output {
+    let words = ["record", "--stacks", "-f", "-o", "sites.syrec", "--"];
+    let output = slabyard(folder, words.into_iter().chain(command));
+    assert!(folder.join("sites.syrec").exists(), "{}", stderr(&output));
+    output
+}
+
 /// The tool, in which no signal is ignored: a test that runs in the background, or under nohup, has
 /// some ignored.
 pub fn tool_that_heeds_signals() -> Command {

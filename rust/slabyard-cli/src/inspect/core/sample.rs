@@ -9,6 +9,7 @@ use crate::inspect::{live, Depth, Look};
 use object::elf;
 use slabyard_sys as sys;
 use std::cell::RefCell;
+use std::ffi::CStr;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::OnceLock;
@@ -18,20 +19,18 @@ pub struct Sample {
     pub core: Vec<u8>,
     /// Offsets of words in the file that are no part of objects.
     pub words: Vec<usize>,
-    /// The number of live objects of the cache [`CACHE`].
-    pub live: u64,
 }
 
-pub const CACHE: &str = "sample objects";
+/// The first cache, and how many of its objects are live.
+pub const CACHE: &CStr = c"sample objects";
+pub const LIVE: usize = 2250;
 pub const PROGRAM: &str = "sample";
 pub const PROCESS: u32 = 4711;
 
-/// Makes caches whose objects are live, in magazines, and free in slabs; returns how many of
-/// [`CACHE`] are live.
-fn fill() -> u64 {
+/// Makes caches whose objects are live, in magazines, and free in slabs.
+fn fill() {
     const COUNT: usize = 3000;
-    let mut live = 0;
-    for (name, flags) in [(c"sample objects", 0), (c"sample handles", sys::SY_HANDLES)] {
+    for (name, flags) in [(CACHE, 0), (c"sample handles", sys::SY_HANDLES)] {
         let config = sys::sy_cache_config {
             name: name.as_ptr(),
             size: 40,
@@ -45,11 +44,10 @@ fn fill() -> u64 {
             for object in &objects {
                 object.cast::<u8>().write(1);
             }
-            for object in objects.iter().step_by(3).take(COUNT / 4) {
+            for object in objects.iter().step_by(3).take(COUNT - LIVE) {
                 sys::sy_cache_free(cache, *object);
             }
         }
-        live = (COUNT - COUNT / 4) as u64;
     }
     for size in [1, 24, 100, 5000, 300_000, 5 << 20] {
         // SAFETY: each object has a byte, and is freed once.
@@ -63,16 +61,15 @@ fn fill() -> u64 {
             }
         }
     }
-    live
 }
 
 /// The core of a child of this process, which is made once: another one would have the caches of both.
 pub fn the() -> &'static Sample {
     static SAMPLE: OnceLock<Sample> = OnceLock::new();
     SAMPLE.get_or_init(|| {
-        let live = fill();
+        fill();
         let child = Child::of(&this_program());
-        of(child.0 as u32, live)
+        of(child.0 as u32)
     })
 }
 
@@ -143,7 +140,7 @@ impl Source for Noted {
     }
 }
 
-fn of(pid: u32, live: u64) -> Sample {
+fn of(pid: u32) -> Sample {
     let ranges = Rc::new(RefCell::new(Vec::new()));
     let noted = |source| -> Box<dyn Source> {
         let ranges = ranges.clone();
@@ -187,7 +184,7 @@ fn of(pid: u32, live: u64) -> Sample {
     let stack = parts.last().map_or(0, |part| part.range.start);
     let core = file_of(&parts, &notes(&files, stack));
     let words = words_in(&core, &parts, &objects);
-    Sample { core, words, live }
+    Sample { core, words }
 }
 
 /// The resident pages of a mapping that are kept.

@@ -1,4 +1,4 @@
-use super::sample::{self, CACHE, PROCESS, PROGRAM};
+use super::sample::{self, LIVE, PROCESS, PROGRAM};
 use super::*;
 use crate::inspect::account::What;
 use crate::inspect::Look;
@@ -17,6 +17,10 @@ fn fails(bytes: &[u8]) -> String {
     }
 }
 
+fn cache() -> &'static str {
+    sample::CACHE.to_str().unwrap()
+}
+
 #[test]
 fn a_core_has_an_account() {
     let sample = sample::the();
@@ -28,8 +32,12 @@ fn a_core_has_an_account() {
     assert!(account.of(What::Live) > 0 && account.of(What::Large) > 0);
     let all: u64 = account.resident.values().map(|one| one.bytes).sum();
     assert_eq!(all, account.rss_bytes);
-    let cache = account.caches.iter().find(|one| one.name == CACHE).unwrap();
-    assert_eq!(cache.live_objects, sample.live);
+    let cache = account
+        .caches
+        .iter()
+        .find(|one| one.name == cache())
+        .unwrap();
+    assert_eq!(cache.live_objects, LIVE as u64);
     assert!(
         account.remarks[0].contains("SIGABRT"),
         "{:?}",
@@ -40,8 +48,8 @@ fn a_core_has_an_account() {
 #[test]
 fn the_objects_of_a_cache_are_listed() {
     let look = look(&sample::the().core).unwrap();
-    let (lines, count) = look.walk(CACHE, false, 10).unwrap();
-    assert_eq!(count, sample::the().live);
+    let (lines, count) = look.walk(cache(), false, 10).unwrap();
+    assert_eq!(count, LIVE as u64);
     assert_eq!(lines.lines().count(), 10);
     let (address, bytes) = lines.lines().next().unwrap().split_once(' ').unwrap();
     assert_eq!(bytes, "40");
@@ -51,7 +59,7 @@ fn the_objects_of_a_cache_are_listed() {
         what.starts_with("a live object of sample objects, 40 bytes"),
         "{what}"
     );
-    let (lines, free) = look.walk(CACHE, true, 1).unwrap();
+    let (lines, free) = look.walk(cache(), true, 1).unwrap();
     let places = ["in a magazine of thread", "in the depot", "in its slab"];
     let has_place = places.iter().any(|place| lines.contains(place));
     assert!(free > 0 && has_place, "{free}: {lines}");

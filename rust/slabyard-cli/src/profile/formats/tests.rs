@@ -279,7 +279,19 @@ fn the_firefox_profiler_gets_large_weights_and_differences() {
     assert_eq!(sum_of("a;b<int>"), -100 - i64::from(i32::MAX));
     let range = i64::from(i32::MIN)..=i64::from(i32::MAX);
     assert!(stacks.iter().all(|(_, weight)| range.contains(weight)));
-    profile.stacks[0].values[0] = i64::MAX;
-    let said = firefox::render(&profile, 0).unwrap_err().to_string();
-    assert!(said.contains("no room"), "{said}");
+}
+
+/// Each stack alone would have room.
+#[test]
+fn the_firefox_profiler_has_room_for_some_terabytes_in_all() {
+    let mut profile = example();
+    for weight in [40_000 * i64::from(i32::MAX), i64::MAX, i64::MIN] {
+        profile.stacks[0].values[0] = weight;
+        profile.stacks[1].values[0] = weight;
+        let said = firefox::render(&profile, 0).unwrap_err().to_string();
+        assert!(
+            said.contains("no room for ") && said.ends_with(" bytes"),
+            "{said}"
+        );
+    }
 }
