@@ -205,7 +205,8 @@ static bool take_listed(sy_lots *lots, unsigned count, unsigned least) {
     return false;
 }
 
-/* Lists a mixed unit that has so many neighbouring lots between its objects; false: there is none. */
+/* Lists a mixed unit that has so many neighbouring lots between its objects; false: there is
+ * none. */
 static bool adopt_unit(unsigned count) {
     sy_slab *unit = sy_unit_adopt((count + 1) * SY_LOT_GRAINS);
     if (!unit) return false;
