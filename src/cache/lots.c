@@ -205,13 +205,15 @@ static bool take_listed(sy_lots *lots, unsigned count, unsigned least) {
     return false;
 }
 
-/* Lists a mixed unit that has so many neighbouring lots between its objects; false: there is none. */
+/* Lists a mixed unit that has so many neighbouring lots between its objects; false: there is
+ * none. */
 static bool adopt_unit(unsigned count) {
     sy_slab *unit = sy_unit_adopt((count + 1) * SY_LOT_GRAINS);
     if (!unit) return false;
     unit->bin = SY_BIN_UNIT_LOTS;
     unit->lots_are = FULL;
     unit->owned = unit->free_least = 0;
+    memset(unit->lots, 0, sizeof unit->lots); /* it had a slab's bitmap there, or former owners */
     unit->free_most = SY_UNIT_GRAINS;
     list(unit);
     return true;

@@ -5,10 +5,11 @@
  *     unit:   | lot 0 | lot 1 | lot 2 | lot 3 | ...           | lot 15 |
  *     owner:  | A     | B     | none  | A     A     A     A   | none   |    4 KiB each
  *
- * A scope gets 1, 1, 2, 4 and 8 lots, and then all free lots of units that no other scope has lots of: of mixed units with long holes between survivors, or of new ones. So a scope of a few objects takes 4
- * KiB, and others lie beside it. A unit with lots of scopes is in no bin: no refill takes from its
- * holes. When no scope owns a part of it any more, it is a mixed unit like any other. So a free
- * does not depend on lots: the flush puts the object back into its hole, and the scope's count
+ * A scope gets 1, 1, 2, 4 and 8 lots, and then all free lots of units that no other scope has lots
+ * of: of mixed units with long holes between survivors, or of new ones. So a scope of a few objects
+ * takes 4 KiB, and others lie beside it. A unit with lots of scopes is in no bin: no refill takes
+ * from its holes. When no scope owns a part of it any more, it is a mixed unit like any other. So a
+ * free does not depend on lots: the flush puts the object back into its hole, and the scope's count
  * follows.
  *
  * A scope allocates upward from one hole. When that is full, it takes another lot or, if half of

@@ -45,7 +45,7 @@ typedef struct sy_scoped {
     unsigned touched_count;
     uint8_t
         touched[SY_CLASSES];   /* classes whose buffers were filled since the last sy_scope_enter */
-    uint8_t fills[SY_CLASSES]; /* how often such a buffer was filled since then, up to FILLS_MAX */
+    uint8_t fills[SY_CLASSES]; /* how often such a buffer was filled, up to FILLS_MAX */
     sy_cache *cache[SY_CLASSES]; /* of the objects in it */
     uintptr_t items[SY_CLASSES][BUFFER_ITEMS];
 } sy_scoped;
@@ -105,7 +105,7 @@ static void clear_slots(sy_scoped *scoped) {
     memset(scoped->cache, 0, sizeof scoped->cache);
 }
 
-/* The objects that a buffer gets next: 1, 1, 2, 4 ... So few are left at the next sy_scope_leave. */
+/* The objects that a buffer gets next: 1, 1, 2, 4 ... So few are left at sy_scope_leave. */
 static size_t next_batch(const sy_scoped *scoped, const sy_cache *cache, unsigned class_number) {
     size_t most = BUFFER_BYTES / cache->layout.slot, fills = scoped->fills[class_number];
     size_t batch = fills < 2 ? 1 : (size_t)1 << (fills - 1);

@@ -191,6 +191,22 @@ static void use_epochs(void) {
     for (int i = 0; i < 2; i++) sy_epoch_close(epochs[i]);
 }
 
+static void use_scopes(void) {
+    sy_scope *scopes[2] = {sy_scope_create("outer"), sy_scope_create("inner")};
+    void *objects[6];
+    must(scopes[0] && scopes[1] && sy_scope_enter(scopes[0]) == 0);
+    for (size_t i = 0; i < 4; i++) objects[i] = sy_malloc(40 + 500 * (i / 3));
+    must(sy_scope_enter(scopes[1]) == 0);
+    for (size_t i = 4; i < 6; i++) objects[i] = sy_malloc(40);
+    must(sy_scope_leave(scopes[1]) == 0 && sy_scope_leave(scopes[0]) == 0);
+    for (size_t i = 0; i < 6; i++) must(objects[i] != NULL);
+    for (size_t i = 0; i < 6; i++) sy_free(objects[i]);
+    for (size_t i = 0; i < 2; i++) {
+        sy_scope_live(scopes[i], NULL);
+        must(sy_scope_destroy(scopes[i]) == 0);
+    }
+}
+
 static int count_epoch(void *arg, const sy_epoch_stats *stats) {
     (void)stats;
     ++*(unsigned *)arg;
@@ -217,6 +233,7 @@ static void work_on(void) {
     use_guards();
     list_epochs();
     use_epochs();
+    use_scopes();
     allocate_all(fresh, SY_VMEM_BEST);
     for (size_t i = 0; i < OBJECTS; i++) {
         free_object(&fresh[i], i);
@@ -506,6 +523,7 @@ static const operation operations[] = {
     {"unfold names", leave_folded_names, look_up_names, LONG},
     {"checks", nothing, use_checks, LONG},
     {"epochs", nothing, use_epochs, LONG},
+    {"scopes", use_scopes, use_scopes, LONG},
     {"guarded objects", use_guards, use_guards, LONG},
     {"guarded objects in used slots", use_few_guards, use_guards, LONG},
     {"tag", nothing, open_tag, SHORT},

@@ -531,6 +531,34 @@ static void the_memory_of_an_emptied_scope_is_free_at_once(void **state) {
     destroy(other);
 }
 
+static void a_scope_takes_lots_between_survivors_of_the_heap(void **state) {
+    (void)state;
+    size_t least = sy_mixed_least;
+    void *others[200];
+    sy_mixed_least = 0;
+    for (size_t i = 0; i < MANY / 2; i++) many[i] = sy_malloc(64);
+    for (size_t i = 0; i < MANY / 2; i++)
+        if (i % 2000) sy_free(many[i]);
+    sy_thread_flush();
+    sy_trim();
+    for (size_t i = 0; i < 200; i++) others[i] = sy_malloc(1000); /* slabs become mixed units */
+    sy_mixed_least = least;
+    size_t before = sy_mixed_count().all;
+    must(before > 0);
+    sy_scope *scope = make_scope();
+    enter(scope);
+    for (size_t i = MANY / 2; i < MANY; i++) many[i] = sy_malloc(64);
+    leave(scope);
+    must(live(scope) == MANY / 2 && sy_verify() == 0);
+    must(sy_mixed_count().holes < before); /* most of what was free is used */
+    for (size_t i = 0; i < MANY / 2; i += 2000) sy_free(many[i]);
+    for (size_t i = 0; i < 200; i++) sy_free(others[i]);
+    must(live(scope) == MANY / 2);
+    for (size_t i = MANY / 2; i < MANY; i++) sy_free(many[i]);
+    must(live(scope) == 0);
+    destroy(scope);
+}
+
 static void a_long_scope_uses_its_holes_again(void **state) {
     (void)state;
     sy_scope *scope = make_scope();
@@ -722,6 +750,7 @@ int main(void) {
         TEST(a_constructor_cannot_enter),
         TEST(survivors_stay_and_their_holes_serve_all_sizes),
         TEST(the_memory_of_an_emptied_scope_is_free_at_once),
+        TEST(a_scope_takes_lots_between_survivors_of_the_heap),
         TEST(a_long_scope_uses_its_holes_again),
         TEST(a_small_scope_takes_a_few_kib),
         TEST(survivors_are_reported_by_size),
