@@ -91,7 +91,7 @@ SY_API sy_scope *sy_scope_current(void);
 /**
  * Ends a scope. Its objects stay, and are freed as ever; the free memory between them serves all
  * sizes, and their memory goes back with the last of them. NULL is allowed and does nothing. No
- * other thread may be entering the scope.
+ * other thread may use the scope meanwhile or afterwards.
  *
  * Returns 0, or -1 with errno and nothing changed.
  *
@@ -103,9 +103,10 @@ SY_API int sy_scope_destroy(sy_scope *scope);
 /**
  * Counts what lives in the scope, and stores its bytes in *bytes, unless that is NULL. Objects that
  * other threads have freed count until those threads have put them back (sy_thread_flush), and so
- * do a few that threads in the scope have ready.
+ * do up to 64 of each size that threads in the scope have ready. In the child of a fork that came
+ * while another thread changed scopes, objects of before count for no scope.
  *
- * Returns the number of objects.
+ * Returns the number of objects; 0 for NULL.
  */
 SY_API size_t sy_scope_live(sy_scope *scope, size_t *bytes);
 
@@ -113,9 +114,11 @@ SY_API size_t sy_scope_live(sy_scope *scope, size_t *bytes);
  * Writes the addresses of up to `most` objects that live in the scope to `objects`, as
  * sy_scope_live counts.
  *
- * Returns how many were written.
+ * Returns how many were written; 0 for NULL.
  *
- * To free what a plug-in has forgotten, when nothing refers to it any more:
+ * To free what a plug-in has forgotten, when nothing refers to it any more, no thread is in the
+ * scope, and the threads that have freed its objects have called sy_thread_flush or ended. Else
+ * the list has objects that are free already.
  *
  *     void *forgotten[100];
  *     size_t count = sy_scope_list(plugin, forgotten, 100);
@@ -128,7 +131,7 @@ SY_API size_t sy_scope_list(sy_scope *scope, void **objects, size_t most);
  *
  *     slabyard: scope "request": 3 objects survive (1 KiB): 2 of 64 bytes, 1 of 1024 bytes
  *
- * Returns the number of objects, as sy_scope_live.
+ * Returns the number of objects, as sy_scope_live; 0 for NULL.
  */
 SY_API size_t sy_scope_report(sy_scope *scope);
 

@@ -173,6 +173,7 @@ static void set_hole(sy_lots *lots, sy_slab *unit, unsigned first, unsigned coun
 static void give_few(sy_lots *lots, sy_slab *unit, unsigned first, unsigned count) {
     own(unit, mask_of(first, count), lots);
     lots->held += (size_t)count * SY_LOT_GRAINS;
+    lots->no_hole = 0;
     lots->few[lots->few_count++] = (sy_few_lots){unit, (uint8_t)first, (uint8_t)count};
     set_hole(lots, unit, first, count);
 }
@@ -182,6 +183,8 @@ static void give_all(sy_lots *lots, sy_slab *unit, unsigned free, unsigned first
     unlist(unit);
     unit->lots_are = SOLE;
     link_first(&lots->units, unit);
+    lots->unit_count++;
+    lots->no_hole = 0;
     own(unit, free, lots);
     lots->held += sy_count_bits(free) * SY_LOT_GRAINS;
     set_hole(lots, unit, first, run_length(free, first));
@@ -240,7 +243,6 @@ static bool find_hole(sy_lots *lots, sy_slab *unit, unsigned from, unsigned to, 
         lots->hole.unit = unit;
         lots->hole.from = start;
         lots->hole.to = end;
-        lots->look.grain = end;
         return true;
     }
     return false;
@@ -259,23 +261,35 @@ static bool find_hole_in_unit(sy_lots *lots, sy_slab *unit, unsigned from, unsig
 
 /* Looks through the lots from where the last search ended, and then from the first one. A look that
  * finds nothing in its lots goes on with the next ones. */
-static bool find_hole_in_lots(sy_lots *lots, unsigned grains, unsigned looks) {
-    for (; looks > 0; looks--) {
+static bool find_hole_in_lots(sy_lots *lots, unsigned grains, size_t looks) {
+    bool found = false;
+    for (; looks > 0 && !found; looks--) {
         unsigned grain = lots->look.grain;
         lots->look.grain = 0;
         if (lots->look.few < lots->few_count) {
             const sy_few_lots *few = &lots->few[lots->look.few];
             unsigned from = few->first * SY_LOT_GRAINS, to = from + few->count * SY_LOT_GRAINS;
-            if (find_hole(lots, few->unit, grain > from ? grain : from, to, grains)) return true;
-            if (++lots->look.few == lots->few_count) lots->look.in_unit = unit_of(lots->units);
+            found = find_hole(lots, few->unit, grain > from ? grain : from, to, grains);
+            if (!found && ++lots->look.few == lots->few_count)
+                lots->look.in_unit = unit_of(lots->units);
         } else if (lots->look.in_unit) {
             sy_slab *unit = lots->look.in_unit;
-            if (find_hole_in_unit(lots, unit, grain, grains)) return true;
-            lots->look.in_unit = next_unit(unit);
+            found = find_hole_in_unit(lots, unit, grain, grains);
+            if (!found) lots->look.in_unit = next_unit(unit);
         } else {
             lots->look.few = 0;
         }
     }
+    if (found) lots->look.grain = lots->hole.to;
+    return found;
+}
+
+/* The same in all lots, from any place on. */
+static bool find_hole_anywhere(sy_lots *lots, unsigned grains) {
+    if (lots->held - lots->grains < grains) return false;
+    if (lots->no_hole && lots->no_hole <= grains) return false;
+    if (find_hole_in_lots(lots, grains, lots->few_count + lots->unit_count + 2)) return true;
+    lots->no_hole = grains;
     return false;
 }
 
@@ -286,10 +300,9 @@ static bool is_sparse(const sy_lots *lots) { return lots->held - lots->grains >=
  * `anyway`: there is no other memory. */
 static bool find_room(sy_lots *lots, unsigned grains, bool anyway) {
     sy_slab *unit = lots->hole.unit;
-    size_t units = lots->held / SY_LOT_GRAINS; /* at most */
     if (unit && unit->lots_are == SOLE && find_hole_in_unit(lots, unit, lots->hole.to, grains))
         return true;
-    if (anyway) return find_hole_in_lots(lots, grains, SY_LOTS_FEW + 2 + (unsigned)units);
+    if (anyway) return find_hole_anywhere(lots, grains);
     return is_sparse(lots) && find_hole_in_lots(lots, grains, LOOKS);
 }
 
@@ -381,6 +394,7 @@ bool sy_lots_put_back(sy_lots *lots, const sy_cache *cache, uintptr_t lowest, si
     if (lots->hole.unit == unit && lots->hole.from == to) lots->hole.from = from;
     lots->objects -= count;
     lots->grains -= to - from;
+    lots->no_hole = 0;
     sy_unit_count_in(cache, count);
     return true;
 }
@@ -392,6 +406,7 @@ static void give_up_unit(sy_lots *lots, sy_slab *unit) {
         lots->look.grain = 0;
     }
     unlink_from(&lots->units, unit);
+    lots->unit_count--;
     lots->held -= sy_count_bits(unit->owned) * SY_LOT_GRAINS;
     own(unit, unit->owned, NULL);
     unit->lots_are = FULL;
@@ -404,6 +419,7 @@ void sy_lots_note_put(sy_slab *unit, unsigned grain, unsigned end) {
     if (lots) {
         lots->objects--;
         lots->grains -= end - grain;
+        lots->no_hole = 0;
     } else {
         list(unit);
     }
@@ -497,13 +513,14 @@ static void count_object(void *arg, uintptr_t object, size_t bytes) {
 
 static size_t verify(const sy_lots *lots) {
     sy_lots_tally tally = {.lots = lots};
-    size_t held = 0;
+    size_t held = 0, units = 0;
     each(lots, count_object, &tally);
     for (unsigned i = 0; i < lots->few_count; i++)
         held += (size_t)lots->few[i].count * SY_LOT_GRAINS;
-    for (const sy_slab *unit = unit_of(lots->units); unit; unit = next_unit(unit))
+    for (const sy_slab *unit = unit_of(lots->units); unit; unit = next_unit(unit), units++)
         held += sy_count_bits(unit->owned) * SY_LOT_GRAINS;
-    bool counted = tally.objects == lots->objects && tally.grains == lots->grains;
+    bool counted =
+        tally.objects == lots->objects && tally.grains == lots->grains && units == lots->unit_count;
     return tally.wrong + !counted + (held != lots->held);
 }
 

@@ -12,8 +12,8 @@
  * free does not depend on lots: the flush puts the object back into its hole, and the scope's count
  * follows.
  *
- * A scope allocates upward from one hole. When that is full, it takes another lot or, if half of
- * what it has is free, a hole in one of its lots.
+ * A scope allocates upward from one hole. When that is full, it takes another lot or, if a quarter
+ * of what it has is free, a hole in one of its lots.
  *
  * All of this is guarded by the lock of sy_mixed.
  *
@@ -44,7 +44,9 @@ typedef struct sy_lots {
     sy_few_lots few[SY_LOTS_FEW];
     unsigned few_count;
     sy_heap_node *units; /* of which it alone has lots, by sibling */
-    struct {             /* the hole from which it allocates, or a part of it, in grains */
+    size_t unit_count;
+    unsigned no_hole; /* grains for which there was no hole at the last look; 0: not known */
+    struct {          /* the hole from which it allocates, or a part of it, in grains */
         sy_slab *unit;
         unsigned from, to;
     } hole;

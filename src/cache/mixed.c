@@ -571,8 +571,9 @@ static void note_recycled(sy_cache *cache) {
 }
 
 /* Whether scopes own parts of the object's unit: then a refill must not give it out. No lock is
- * held, but the object, which is out, keeps its unit from getting owners now. (The load is not
- * atomic: ThreadSanitizer reports those even in functions that it leaves out.) */
+ * held, but the object, which is out, keeps its own lot from getting an owner now; of other lots it
+ * does not matter. (The load is not atomic: ThreadSanitizer reports those even in functions that it
+ * leaves out.) */
 __attribute__((no_sanitize("thread"))) static bool lies_in_lots(uintptr_t object) {
     return *(const volatile uint8_t *)&sy_slab_at(object)->bin == SY_BIN_UNIT_LOTS;
 }

@@ -15,6 +15,7 @@
 #include "cache/kind.h"
 #include "cache/limit.h"
 #include "chunk/side.h"
+#include "debug/callback.h"
 #include "heap/classes.h"
 #include "magazine/turn.h"
 #include "os/os.h"
@@ -114,6 +115,7 @@ static size_t next_batch(const sy_scoped *scoped, const sy_cache *cache, unsigne
 
 static bool fill_buffer(sy_cache *cache, unsigned class_number) {
     uintptr_t *items = own->items[class_number];
+    if (left_in(own, class_number)) return true; /* a function of the program has filled it */
     size_t batch = next_batch(own, cache, class_number);
     size_t got = sy_lots_take(&sy_scope_now->lots, cache, items + batch, batch, SY_GRAIN);
     if (!got) return false;
@@ -121,13 +123,13 @@ static bool fill_buffer(sy_cache *cache, unsigned class_number) {
     own->cache[class_number] = cache;
     if (!own->fills[class_number]) own->touched[own->touched_count++] = (uint8_t)class_number;
     if (own->fills[class_number] < FILLS_MAX) own->fills[class_number]++;
-    set_slot(&sy_abi_1[class_number], items, items + got);
+    set_slot(&own->slots[class_number], items, items + got);
     return true;
 }
 
 /* While a profile is taken, no object is left to the inline code. */
 static void *pop(const sy_cache *cache, unsigned class_number) {
-    sy_loaded_slot *slot = &sy_abi_1[class_number];
+    sy_loaded_slot *slot = &own->slots[class_number];
     uintptr_t *top = slot->top - 1;
     bool shuts = sy_client_is_profiled(&cache->client);
     set_slot(slot, shuts ? top : own->items[class_number], top);
@@ -165,7 +167,6 @@ static void *end_alloc(sy_cache *cache, size_t size, void *object, int error) {
 void *sy_scope_alloc(sy_cache *cache, unsigned class_number, size_t size) {
     sy_cpu_keep_frame();
     int error = errno;
-    sy_second_resume();
     while (!left_in(own, class_number))
         if (!make_or_make_room(cache, class_number, SY_GRAIN, NULL)) return NULL;
     return end_alloc(cache, size, pop(cache, class_number), error);
@@ -204,6 +205,7 @@ static void set_depth(unsigned depth) {
 }
 
 static void leave_all(void) {
+    if (!own) return; /* there was no memory for it */
     while (depth_of(own)) sy_scope_leave(scope_at(own, 0));
     clear_slots(own);
     sy_lock_acquire(&sy_mixed.lock);
@@ -218,33 +220,34 @@ static int begin_second(void) {
     return sy_second_begin(placed, leave_all);
 }
 
-/* One that no thread uses, or NULL. */
-static sy_scoped *find_unused(void) {
+/* Makes one the thread's own that no thread uses, if there is one. */
+static void find_unused(void) {
     sy_lock_acquire(&sy_mixed.lock);
     sy_scoped *found = all_scoped;
     while (found && found->used) found = found->next;
+    own = found; /* first, so that it is this thread's own in the child of a fork */
+    sy_fork_order();
     if (found) found->used = true;
     sy_lock_release(&sy_mixed.lock);
-    return found;
 }
 
-static sy_scoped *make_scoped(void) {
+static void make_scoped(void) {
     sy_scoped *made = sy_pages_take(scoped_bytes(), sy_os_page_size(), "slabyard scopes");
-    if (!made) return NULL;
+    if (!made) return;
+    own = made;
     made->used = true;
     sy_lock_acquire(&sy_mixed.lock);
     made->next = all_scoped;
     sy_fork_order();
     all_scoped = made;
     sy_lock_release(&sy_mixed.lock);
-    return made;
 }
 
 /* The second record and the buffers of this thread; false with errno. */
 static SY_COLD bool prepare(void) {
     if (begin_second() != 0) return false;
-    own = find_unused();
-    if (!own) own = make_scoped();
+    find_unused();
+    if (!own) make_scoped();
     if (own) own->slots = sy_abi_1;
     sy_second_end();
     if (!own) errno = ENOMEM;
@@ -264,7 +267,16 @@ static int change_to(sy_scope *scope) {
     return 0;
 }
 
+/* A function of the program may have been called in the midst of an allocation in a scope. */
+static bool is_called_back(void) {
+    sy_callback_check();
+    if (SY_LIKELY(!sy_callback_now.frame)) return false;
+    errno = EBUSY;
+    return true;
+}
+
 int sy_scope_enter(sy_scope *scope) {
+    if (is_called_back()) return -1;
     if (SY_UNLIKELY(!own) && !prepare()) return -1;
     unsigned depth = depth_of(own);
     if (depth == SY_SCOPE_DEPTH_MAX) {
@@ -279,6 +291,7 @@ int sy_scope_enter(sy_scope *scope) {
 
 int sy_scope_leave(sy_scope *scope) {
     unsigned depth = own ? depth_of(own) : 0;
+    if (is_called_back()) return -1;
     if (!depth || scope_at(own, 0) != scope) {
         errno = EINVAL;
         return -1;
@@ -289,6 +302,12 @@ int sy_scope_leave(sy_scope *scope) {
 }
 
 sy_scope *sy_scope_current(void) { return sy_scope_now; }
+
+bool sy_scope_is_used(void) {
+    if (!sy_scope_now) return false;
+    sy_second_resume();
+    return sy_abi_1 == own->slots;
+}
 
 /* ---- fork ---- */
 
@@ -358,6 +377,8 @@ static void flush_own(void) {
 
 size_t sy_scope_live(sy_scope *scope, size_t *bytes) {
     size_t unwanted;
+    if (bytes) *bytes = 0;
+    if (!scope) return 0;
     flush_own();
     return sy_lots_out(&scope->lots, bytes ? bytes : &unwanted);
 }
@@ -375,6 +396,7 @@ static void list_object(void *arg, uintptr_t object, size_t bytes) {
 
 size_t sy_scope_list(sy_scope *scope, void **objects, size_t most) {
     sy_scope_listing listing = {objects, most, 0};
+    if (!scope) return 0;
     flush_own();
     sy_lots_each(&scope->lots, list_object, &listing);
     return listing.count;
@@ -418,6 +440,7 @@ static void describe(sy_text *text, const sy_scope *scope, const sy_scope_tally 
 size_t sy_scope_report(sy_scope *scope) {
     sy_scope_tally tally = {0};
     sy_text text = {.length = 0};
+    if (!scope) return 0;
     flush_own();
     sy_lots_each(&scope->lots, count_object, &tally);
     if (!tally.objects) return 0;

@@ -74,11 +74,12 @@ static bool change_kinds(void) {
  * opened a slot anew already. */
 static void shut_slots_of(sy_thread *thread) {
     unsigned end = atomic_load_explicit(&thread->slots_end, memory_order_relaxed);
+    bool places = thread->placed[0] | thread->placed[1]; /* their slots may lie behind the others */
+    if (places && end < SY_PLACED_END) end = SY_PLACED_END;
     for (unsigned number = SY_CLIENT_FIRST; number < end; number++) {
         sy_slot *slot = sy_thread_slot(thread, number);
         const sy_client *client = sy_roster_at(number);
-        if (!client || !sy_client_is_profiled(client)) continue;
-        if (!slot->loaded && !(slot->top && thread == sy_thread_running())) continue;
+        if (!client || !sy_client_is_profiled(client) || !(slot->loaded || slot->top)) continue;
         __atomic_store_n(&slot->base, above_all, __ATOMIC_RELAXED);
         __atomic_store_n(&slot->limit, NULL, __ATOMIC_RELAXED);
     }
@@ -113,7 +114,7 @@ void sy_clients_profile(void) {
     mean_then = mean;
     bool all = (changes || on != before) && change_kinds();
     for (sy_thread *thread = on ? sy_threads_first() : NULL; thread; thread = thread->next)
-        if (all || thread == sy_thread_running()) /* this one may count from now on */
+        if (all || sy_thread_is_own(thread)) /* this one may count from now on */
             shut_thread(thread);
     sy_threads_unlock();
 }

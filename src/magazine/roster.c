@@ -119,6 +119,7 @@ void sy_slow_path_end(const sy_slow_path *path) {
 
 void sy_move_begin(sy_client *client, sy_move *move, sy_magazine *chain) {
     *move = (sy_move){.chain = chain, .thread = &own_notes, .next = client->moves};
+    sy_fork_order();
     client->moves = move;
 }
 
@@ -184,7 +185,7 @@ static void flush_and_pin(sy_client *client, sy_slot *slot) {
     sy_roster_unpin(client);
 }
 
-void sy_thread_flush(void) {
+static void flush_record(void) {
     sy_thread *thread = sy_thread_self();
     if (!thread) return;
     sy_threads_lock();
@@ -194,6 +195,14 @@ void sy_thread_flush(void) {
         if (sy_slot_has_magazines(slot) && !client->suspended) flush_and_pin(client, slot);
     }
     sy_threads_unlock();
+}
+
+void sy_thread_flush(void) {
+    flush_record();
+    if (sy_second_exchange()) {
+        flush_record();
+        sy_second_exchange();
+    }
     sy_clients_leave();
 }
 

@@ -213,12 +213,16 @@ static void open_again(sy_slot *slot) {
     set_bounds(slot, items + slot->gone, items + most);
 }
 
-void sy_threads_open_again(void) {
-    sy_thread *thread = sy_thread_known();
-    if (!thread || !atomic_load_explicit(&thread->held, memory_order_relaxed)) return;
+static void open_record_again(sy_thread *thread) {
+    if (!atomic_load_explicit(&thread->held, memory_order_relaxed)) return;
     for (unsigned number = SY_CLIENT_FIRST; number < thread->slots_end; number++) {
         sy_slot *slot = sy_thread_slot(thread, number);
-        if (slot->base == above_all) open_again(slot);
+        if (slot->loaded && slot->base == above_all) open_again(slot);
     }
     sy_thread_let_go(thread);
+}
+
+void sy_threads_open_again(void) {
+    for (sy_thread *thread = sy_threads_first(); thread; thread = thread->next)
+        if (sy_thread_is_own(thread)) open_record_again(thread);
 }

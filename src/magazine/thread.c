@@ -446,16 +446,11 @@ size_t sy_threads_trim(void) {
     return bytes;
 }
 
-/* Whether it is a record of this thread. */
-static bool is_own(const sy_thread *thread) {
-    return sy_thread_own && thread->first == sy_thread_own->first;
-}
-
 void sy_threads_orphan_others(void) {
     if (sy_thread_own) sy_thread_own->first->number = sy_os_thread();
     if (second) second->number = sy_os_thread();
     for (sy_thread *thread = all_records; thread; thread = thread->next) {
-        if (thread == in_hand || is_own(thread)) continue;
+        if (thread == in_hand || sy_thread_is_own(thread)) continue;
         if (atomic_load(&thread->state) == SY_THREAD_FREE) continue;
         empty_slots(thread);
         forget(thread);

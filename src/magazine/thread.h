@@ -140,10 +140,16 @@ sy_thread *sy_thread_running(void);
 extern SY_HIDDEN SY_TLS sy_thread *sy_thread_own;
 static inline sy_thread *sy_thread_known(void) { return sy_thread_own; }
 
+/* Whether it is a record of this thread: the one that it runs with, or the other one. */
+static inline bool sy_thread_is_own(const sy_thread *thread) {
+    return sy_thread_own && thread->first == sy_thread_own->first;
+}
+
 /* Whether the record's slot of the client is placed: it gets no magazines, and what its `top` and
  * `base` point to is the matter of the layers above. */
+enum { SY_PLACED_END = 128 };
 static inline bool sy_thread_places(const sy_thread *thread, unsigned number) {
-    return number < 128 && thread->placed[number / 64] >> number % 64 & 1;
+    return number < SY_PLACED_END && thread->placed[number / 64] >> number % 64 & 1;
 }
 
 /* Whether any thread has ever been parked. If not, no drain needs to look for one. */

@@ -51,6 +51,7 @@ static void begin_thread(void) {
 static void begin_cache(order_by how) {
     if (how == BARRIERS) model_use_barriers();
     begin_thread();
+    for (int i = 0; i < THREADS; i++) records[i].first = &records[i];
     for (int i = 0; i + 1 < THREADS; i++) records[i].next = &records[i + 1];
     atomic_store_explicit(&order, how, memory_order_relaxed);
     cache.lock = (sy_lock)SY_LOCK_INIT(SY_RANK_CACHE);

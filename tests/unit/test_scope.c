@@ -315,6 +315,45 @@ static void threads_share_a_scope_and_free_each_others_objects(void **state) {
     destroy(scope);
 }
 
+/* What a thread has freed in one scope is flushed wherever it is. */
+static void *free_half(void *arg) {
+    void **shared = arg, **objects = shared[2];
+    sy_scope *other = make_scope();
+    if (shared[3]) enter(other);
+    for (size_t i = 0; i < 50; i++) sy_free(objects[i]);
+    if (!shared[3]) enter(other);
+    if (shared[3]) leave(other);
+    sy_thread_flush();
+    pthread_barrier_wait(shared[1]);
+    pthread_barrier_wait(shared[1]);
+    if (!shared[3]) leave(other);
+    destroy(other);
+    return NULL;
+}
+
+static void a_flush_reaches_what_was_freed_on_either_side(void **state) {
+    (void)state;
+    pthread_barrier_t barrier;
+    pthread_barrier_init(&barrier, NULL, 2);
+    for (int within = 0; within < 2; within++) {
+        pthread_t thread;
+        void *objects[100];
+        sy_scope *scope = make_scope();
+        void *shared[4] = {scope, &barrier, objects, within ? scope : NULL};
+        enter(scope);
+        for (size_t i = 0; i < 100; i++) objects[i] = sy_malloc(64);
+        leave(scope);
+        must(pthread_create(&thread, NULL, free_half, shared) == 0);
+        pthread_barrier_wait(&barrier);
+        must(live(scope) == 50);
+        pthread_barrier_wait(&barrier);
+        pthread_join(thread, NULL);
+        for (size_t i = 50; i < 100; i++) sy_free(objects[i]);
+        destroy(scope);
+    }
+    pthread_barrier_destroy(&barrier);
+}
+
 static void *end_within(void *arg) {
     enter(arg);
     enter(NULL);
@@ -457,6 +496,125 @@ static void what_a_thread_counts_includes_scopes(void **state) {
     for (size_t i = 50; i < 100; i++) sy_free(objects[i]);
     must(live(scope) == 0);
     destroy(scope);
+}
+
+/* A count that begins in a scope sees what the thread allocates outside of it, and the reverse,
+ * also if another thread counts already. */
+static void *count_meanwhile(void *arg) {
+    sy_counted counted;
+    must(sy_count_begin() == 0);
+    pthread_barrier_wait(arg);
+    pthread_barrier_wait(arg);
+    must(sy_count_end(&counted) == 0);
+    return NULL;
+}
+
+static void use_cache(sy_cache *cache, unsigned count) {
+    void *objects[20];
+    for (unsigned i = 0; i < count; i++) objects[i] = sy_cache_alloc(cache);
+    for (unsigned i = 0; i < count; i++) sy_cache_free(cache, objects[i]);
+}
+
+static void counts_begin_on_both_sides_of_a_scope(void **state) {
+    (void)state;
+    pthread_t thread;
+    pthread_barrier_t barrier;
+    sy_counted counted;
+    sy_scope *scope = make_scope();
+    sy_cache *cache = sy_cache_create(&(sy_cache_config){.name = "both", .size = 64});
+    pthread_barrier_init(&barrier, NULL, 2);
+    must(pthread_create(&thread, NULL, count_meanwhile, &barrier) == 0);
+    pthread_barrier_wait(&barrier);
+    for (unsigned within = 0; within < 2; within++) {
+        use_cache(cache, 20);
+        enter(scope);
+        use_cache(cache, 20);
+        if (!within) leave(scope);
+        must(sy_count_begin() == 0);
+        within ? leave(scope) : enter(scope);
+        use_cache(cache, 10);
+        if (!within) leave(scope);
+        must(sy_count_end(&counted) == 0 && counted.allocations == 10);
+    }
+    pthread_barrier_wait(&barrier);
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&barrier);
+    must(sy_cache_destroy(cache) == 0);
+    destroy(scope);
+}
+
+/* ---- functions of the program ---- */
+
+static sy_scope *called_in;
+static unsigned calls;
+static void *of_callback;
+
+static void call_scopes(void *arg, size_t used, size_t limit) {
+    (void)arg, (void)used, (void)limit;
+    must(sy_scope_leave(called_in) == -1 && errno == EBUSY);
+    must(sy_scope_enter(NULL) == -1 && errno == EBUSY);
+    must(sy_scope_current() == called_in);
+    if (!of_callback) of_callback = sy_malloc(64); /* of the class that is being allocated */
+    sy_thread_idle();
+    calls++;
+}
+
+static void a_callback_of_a_limit_stays_in_its_scope(void **state) {
+    (void)state;
+    sy_stats stats;
+    static void *objects[30000];
+    sy_scope *scope = called_in = make_scope();
+    for (int hard = 0; hard < 2; hard++) {
+        size_t count = 0;
+        calls = 0;
+        of_callback = NULL;
+        enter(scope);
+        sy_free(sy_malloc(64));
+        sy_get_stats(&stats);
+        size_t bound = stats.slabs + stats.spans + (1 << 20);
+        sy_limit limit = {.hard = hard ? bound : 0, .soft = hard ? 0 : bound};
+        limit.callback = call_scopes;
+        must(sy_set_limit(&limit) == 0);
+        while (count < 30000 && (objects[count] = sy_malloc(64)) != NULL) count++;
+        must(sy_set_limit(NULL) == 0 && calls > 0 && count > 10000);
+        leave(scope);
+        must(live(scope) == count + (of_callback != NULL));
+        for (size_t i = 0; i < count; i++) sy_free(objects[i]);
+        sy_free(of_callback);
+        must(live(scope) == 0);
+    }
+    destroy(scope);
+}
+
+static void *of_handler;
+
+static void allocate_in_handler(const sy_fault *fault) {
+    (void)fault;
+    of_handler = sy_malloc(3000);
+}
+
+/* A count of what lives in a scope flushes what the thread has freed. There an object that was
+ * freed twice is seen. */
+static void a_handler_of_faults_may_allocate(void **state) {
+    (void)state;
+    static void *objects[3000];
+    sy_scope *scope = make_scope(), *other = make_scope();
+    enter(scope);
+    void *twice = sy_malloc(64), *between = sy_malloc(64);
+    for (unsigned i = 0; i < 3000; i++) objects[i] = sy_malloc(64);
+    leave(scope);
+    for (unsigned i = 0; i < 3000; i++) sy_free(objects[i]); /* magazines get their capacity */
+    sy_thread_flush();
+    sy_set_fault_handler(allocate_in_handler);
+    sy_free(twice);
+    sy_free(between);
+    sy_free(twice);
+    enter(other);
+    must(live(scope) == 0 && of_handler != NULL);
+    leave(other);
+    sy_free(of_handler);
+    destroy(scope);
+    destroy(other);
 }
 
 static int enter_in_constructor(void *object, void *arg) {
@@ -636,6 +794,46 @@ static void *enter_without_memory(void *arg) {
     return NULL;
 }
 
+/* It has a record for scopes, and may get no room for what it has ready. Returns whether. */
+static void *end_without_memory(void *arg) {
+    sy_scope *scope = ((void **)arg)[0];
+    pthread_barrier_t *barrier = ((void **)arg)[1];
+    sy_free(sy_malloc(64));
+    pthread_barrier_wait(barrier);
+    pthread_barrier_wait(barrier);
+    bool entered = sy_scope_enter(scope) == 0;
+    must(entered || errno == ENOMEM);
+    if (entered) leave(scope);
+    pthread_barrier_wait(barrier);
+    return entered ? scope : NULL;
+}
+
+static void a_thread_ends_that_could_not_enter(void **state) {
+    (void)state;
+    enum { ENDING = 60 };
+    pthread_t threads[ENDING];
+    pthread_barrier_t barrier;
+    unsigned refused = 0;
+    sy_scope *scope = make_scope();
+    void *shared[2] = {scope, &barrier};
+    pthread_barrier_init(&barrier, NULL, ENDING + 1);
+    for (unsigned i = 0; i < ENDING; i++)
+        must(pthread_create(&threads[i], NULL, end_without_memory, shared) == 0);
+    pthread_barrier_wait(&barrier);
+    sy_fake_fail_from(SY_FAKE_RESERVE, 1);
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    sy_fake_reset();
+    for (unsigned i = 0; i < ENDING; i++) {
+        void *entered;
+        pthread_join(threads[i], &entered);
+        refused += !entered;
+    }
+    must(refused > 0);
+    pthread_barrier_destroy(&barrier);
+    destroy(scope);
+}
+
 static void a_thread_without_memory_stays_outside(void **state) {
     (void)state;
     sy_scope *scope = make_scope();
@@ -741,12 +939,16 @@ int main(void) {
         TEST(another_order_is_refused),
         TEST(there_is_a_most_of_nested_scopes),
         TEST(threads_share_a_scope_and_free_each_others_objects),
+        TEST(a_flush_reaches_what_was_freed_on_either_side),
         TEST(a_thread_that_ends_leaves_its_scopes),
         TEST(a_scope_in_which_another_thread_is_stays),
         TEST(idle_flush_and_trim_leave_a_scope_as_it_is),
         TEST(caches_are_used_across_scopes),
         TEST(a_read_guard_holds_across_the_borders_of_scopes),
         TEST(what_a_thread_counts_includes_scopes),
+        TEST(counts_begin_on_both_sides_of_a_scope),
+        TEST(a_callback_of_a_limit_stays_in_its_scope),
+        TEST(a_handler_of_faults_may_allocate),
         TEST(a_constructor_cannot_enter),
         TEST(survivors_stay_and_their_holes_serve_all_sizes),
         TEST(the_memory_of_an_emptied_scope_is_free_at_once),
@@ -755,6 +957,7 @@ int main(void) {
         TEST(a_small_scope_takes_a_few_kib),
         TEST(survivors_are_reported_by_size),
         TEST(a_thread_without_memory_stays_outside),
+        TEST(a_thread_ends_that_could_not_enter),
         TEST(at_a_limit_an_allocation_in_a_scope_fails),
         TEST(in_a_child_only_the_thread_that_forked_is_in_scopes),
     };

@@ -4,7 +4,7 @@ use super::fields::{Load, MagazineFields, Ordinals};
 use super::heap::{Holder, Reader, Thread, Waiting};
 use super::shape::Record;
 use anyhow::Result;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 /// Threads whose slots are read at once: 2 MiB.
@@ -34,23 +34,26 @@ impl Reader<'_> {
         self.quarantines(&ordinals)
     }
 
-    /// Adds the threads; returns the slots of each with its index, in order of address.
+    /// Adds the threads; returns the slots of each with its index, in order of address. A thread that
+    /// uses scopes has two records.
     fn threads(
         &mut self,
         fields: &MagazineFields,
         records: &[u64],
     ) -> Result<Vec<(Range<u64>, u32)>> {
-        let mut all = Vec::new();
+        let (mut all, mut indices) = (Vec::new(), HashMap::new());
         for &record in records {
             let bytes = self.image.bytes(record, fields.thread_bytes)?;
             let record = Record(&bytes);
             if record.get(fields.state) == fields.free_state {
                 continue;
             }
-            let thread = self.heap.threads.len() as u32;
-            self.heap.threads.push(Thread {
-                number: record.get(fields.number) as u32,
-            });
+            let number = record.get(fields.number) as u32;
+            let next = self.heap.threads.len() as u32;
+            let thread = *indices.entry(number).or_insert(next);
+            if thread == next {
+                self.heap.threads.push(Thread { number });
+            }
             let end = record.get(fields.slots_end);
             let end = end.min(fields.slots_bytes / fields.slot_bytes);
             let start = record.get(fields.slots);

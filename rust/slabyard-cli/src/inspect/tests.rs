@@ -10,7 +10,7 @@ use std::ffi::{c_int, c_void, CStr, CString};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::ops::Range;
 use std::process::{Child, Command, Stdio};
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 
 // ---- the process that is looked at ----
 
@@ -67,6 +67,22 @@ unsafe fn churn_sizes() {
     }
 }
 
+/// Objects in a scope, which the thread does not leave. Some are ready for its next allocations.
+unsafe fn churn_in_scope() {
+    let mut random = Random(9);
+    assert_eq!(sy_scope_enter(sy_scope_create(null())), 0);
+    for size in [16, 48, 200, 3000] {
+        let objects: Vec<_> = (0..300).map(|_| sy_malloc(size)).collect();
+        for object in objects {
+            object.cast::<u8>().write_bytes(5, size);
+            if random.below(3) != 0 {
+                sy_free(object);
+            }
+        }
+    }
+    sy_thread_flush();
+}
+
 unsafe extern "C" fn tell(_: *mut c_void, account: *const sy_cache_account) -> c_int {
     let (kind, stats) = ((*account).kind, (*account).stats);
     println!(
@@ -114,11 +130,9 @@ fn stage() {
         churn(waits, 80, 2_000, 2);
         churn(named_waits, 40, 2_000, 2);
         churn_sizes();
+        churn_in_scope();
         let large = sy_malloc(9 << 20);
         large.cast::<u8>().write_bytes(3, 5 << 20);
-        let kept = sy_malloc(20 << 20);
-        kept.cast::<u8>().write_bytes(4, 1 << 20);
-        sy_free(kept);
         let free = sy_cache_alloc(plain);
         sy_cache_free(plain, free);
         let place = plain as usize;
@@ -127,6 +141,7 @@ fn stage() {
                 let (ready, told) = std::sync::mpsc::channel();
                 let work = move || {
                     churn(place as *mut sy_cache, 200, 2_000, 2);
+                    churn_in_scope();
                     ready.send(()).unwrap();
                     // It keeps its magazines until the process ends.
                     std::thread::sleep(std::time::Duration::from_secs(600));
@@ -138,6 +153,9 @@ fn stage() {
         threads.iter().for_each(|told| told.recv().unwrap());
         let ended = std::thread::spawn(move || churn(place as *mut sy_cache, 200, 2_000, 2).len());
         ended.join().unwrap();
+        let kept = sy_malloc(20 << 20);
+        kept.cast::<u8>().write_bytes(4, 1 << 20);
+        sy_free(kept);
         // What was freed before has left the magazines by now.
         for cache in [named, dense, odd, epochs, checked, zones] {
             let objects: Vec<_> = (0..20).map(|_| sy_cache_alloc(cache)).collect();
@@ -280,6 +298,11 @@ fn a_process_is_accounted_for_to_the_page() {
     let first = first.map(|one| look.image.resident.between(one.range.clone()).bytes);
     assert!(account.of(What::Stacks) > first.sum());
     assert!(account.of(What::Large) >= 5 << 20 && account.of(What::Large) < 6 << 20);
+    let mut numbers: Vec<_> = account.threads.iter().map(|row| row.number).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers.len(), 4);
+    numbers.dedup();
+    assert_eq!(numbers.len(), 4);
     agrees_with_the_library(&stage, &account);
     agrees_with_the_struct(&stage, &account);
     words_for_addresses(&stage, &look);
@@ -335,7 +358,11 @@ fn agrees_with_the_struct(stage: &Stage, account: &Account) {
         .collect();
     assert_eq!(own["rounding"], account.of(What::Rounding));
     assert_eq!(own["depot_magazines"], account.of(What::DepotMagazines));
-    assert_eq!(own["holes"], account.of(What::Holes));
+    // Pages of scopes that were never written.
+    assert!(
+        own["holes"] - account.of(What::Holes) < 256 << 10,
+        "{own:?}"
+    );
     assert_eq!(own["quarantine"], account.of(What::Quarantine));
     assert!(own["quarantine"] >= 2 * 200 * 40, "{own:?}");
     assert_eq!(own["free_units"], account.of(What::FreeUnits));
@@ -344,8 +371,13 @@ fn agrees_with_the_struct(stage: &Stage, account: &Account) {
     assert!(headers < 16 << 10, "{own:?}");
     // The library counts objects of mixed units that wait to be put back as live.
     let at_hand = account.of(What::Live) + account.of(What::ThreadMagazines);
-    assert_eq!(own["live"] + own["thread_magazines"], at_hand);
-    assert!(own["live"] - account.of(What::Live) < 64 << 10, "{own:?}");
+    // What is ready for threads in scopes may lie in pages that were never written.
+    let unwritten = own["live"] + own["thread_magazines"] - at_hand;
+    assert!(unwritten < 64 << 10, "{own:?}");
+    assert!(
+        own["live"] - account.of(What::Live) - unwritten < 64 << 10,
+        "{own:?}"
+    );
     // Pages of free slots that were never written.
     let free = account.of(What::FreeInSlabs);
     assert!(
