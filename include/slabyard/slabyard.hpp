@@ -653,8 +653,8 @@ class scope {
     std::size_t report() const noexcept { return sy_scope_report(scope_.get()); }
 
     /** While it exists, its thread allocates in the scope. It is destroyed by the thread that made
-     * it, in the reverse order. The constructor throws std::bad_alloc if there is no memory, or the
-     * thread is in SY_SCOPE_DEPTH_MAX scopes already. */
+     * it, in the reverse order. The constructor throws std::bad_alloc if there is no memory, if the
+     * thread is in SY_SCOPE_DEPTH_MAX scopes already, and in a function that Slabyard calls. */
     class entered {
       public:
         explicit entered(const scope &in) : scope_(in.scope_.get()) {

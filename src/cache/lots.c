@@ -384,21 +384,6 @@ static void make_hole(sy_slab *unit, unsigned from, unsigned to) {
     unit->free_count = (uint16_t)(unit->free_count + (to - from));
 }
 
-bool sy_lots_put_back(sy_lots *lots, const sy_cache *cache, uintptr_t lowest, size_t count) {
-    SY_HOLDS(&sy_mixed.lock);
-    sy_slab *unit = sy_slab_at(lowest);
-    unsigned from = grain_of(lowest);
-    unsigned to = from + (unsigned)(count * cache->layout.slot / SY_GRAIN);
-    if (unit->bin != SY_BIN_UNIT_LOTS || unit->lots[from / SY_LOT_GRAINS] != lots) return false;
-    make_hole(unit, from, to);
-    if (lots->hole.unit == unit && lots->hole.from == to) lots->hole.from = from;
-    lots->objects -= count;
-    lots->grains -= to - from;
-    lots->no_hole = 0;
-    sy_unit_count_in(cache, count);
-    return true;
-}
-
 /* Takes a unit that a scope alone has lots of from it. */
 static void give_up_unit(sy_lots *lots, sy_slab *unit) {
     if (lots->look.in_unit == unit) {
@@ -413,7 +398,29 @@ static void give_up_unit(sy_lots *lots, sy_slab *unit) {
     settle(unit);
 }
 
-/* A unit without objects goes back, unless the scope allocates from it. */
+/* A unit without objects goes back, unless the scope that has it allocates from it. */
+static void give_up_if_empty(sy_slab *unit) {
+    if (unit->lots_are != SOLE || unit->free_count < SY_UNIT_GRAINS) return;
+    sy_lots *lots = unit->lots[sy_lowest_bit(unit->owned)];
+    if (lots->hole.unit != unit) give_up_unit(lots, unit);
+}
+
+bool sy_lots_put_back(sy_lots *lots, const sy_cache *cache, uintptr_t lowest, size_t count) {
+    SY_HOLDS(&sy_mixed.lock);
+    sy_slab *unit = sy_slab_at(lowest);
+    unsigned from = grain_of(lowest);
+    unsigned to = from + (unsigned)(count * cache->layout.slot / SY_GRAIN);
+    if (unit->bin != SY_BIN_UNIT_LOTS || unit->lots[from / SY_LOT_GRAINS] != lots) return false;
+    make_hole(unit, from, to);
+    if (lots->hole.unit == unit && lots->hole.from == to) lots->hole.from = from;
+    lots->objects -= count;
+    lots->grains -= to - from;
+    lots->no_hole = 0;
+    sy_unit_count_in(cache, count);
+    give_up_if_empty(unit);
+    return true;
+}
+
 void sy_lots_note_put(sy_slab *unit, unsigned grain, unsigned end) {
     sy_lots *lots = unit->lots[grain / SY_LOT_GRAINS];
     if (lots) {
@@ -423,10 +430,7 @@ void sy_lots_note_put(sy_slab *unit, unsigned grain, unsigned end) {
     } else {
         list(unit);
     }
-    bool goes = unit->lots_are == SOLE && unit->free_count == SY_UNIT_GRAINS;
-    if (!goes) return;
-    lots = unit->lots[sy_lowest_bit(unit->owned)];
-    if (lots->hole.unit != unit) give_up_unit(lots, unit);
+    give_up_if_empty(unit);
 }
 
 /* ---- begin and end ---- */

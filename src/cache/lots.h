@@ -72,7 +72,7 @@ size_t sy_lots_take(sy_lots *lots, const sy_cache *cache, uintptr_t *end, size_t
 
 /* Makes objects a hole again that lie side by side, from `lowest` on, and that the program has not
  * got. False: they do not lie in lots of this scope (any more), and have to be flushed. The lock is
- * held. */
+ * held; the caller releases what sy_unit_take_emptied returns. */
 bool sy_lots_put_back(sy_lots *lots, const sy_cache *cache, uintptr_t lowest, size_t count);
 
 /* Calls `visit`, under the lock, for each object that is out. */

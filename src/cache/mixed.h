@@ -110,6 +110,9 @@ size_t sy_mixed_put(const sy_cache *cache, const uintptr_t *items, sy_flush_item
                     size_t count, _Atomic uint32_t *held, sy_slab **empty);
 void sy_mixed_release(sy_slab *units);
 
+/* The units that have no object any more, as *empty above. The lock of sy_mixed is held. */
+sy_slab *sy_unit_take_emptied(void);
+
 /* A step of a trim, as sy_cache_trim_step: discards pages that lie in holes. */
 bool sy_mixed_trim_step(size_t *left, bool aged, size_t *bytes);
 

@@ -163,9 +163,8 @@ void sy_unit_insert(sy_slab *unit);
 sy_slab *sy_unit_adopt(unsigned grains);
 
 /* Takes a unit without objects, which is in no bin, out of the list of units. The caller releases
- * what sy_unit_take_emptied returns, without the lock (sy_mixed_release). */
+ * what sy_unit_take_emptied returns (mixed.h). */
 void sy_unit_unlink_empty(sy_slab *unit);
-sy_slab *sy_unit_take_emptied(void);
 
 /* Counts a new unit, which is one hole. */
 void sy_unit_add(sy_slab *unit);

@@ -70,13 +70,21 @@ static size_t left_in(const sy_scoped *scoped, unsigned class_number) {
     return top ? (size_t)(top - scoped->items[class_number]) : 0;
 }
 
+static void flush_buffer(sy_scoped *scoped, unsigned number) {
+    uintptr_t *items = scoped->items[number];
+    size_t left = left_in(scoped, number);
+    set_slot(&scoped->slots[number], items, items);
+    if (left) sy_mixed.client.config.flush(&sy_mixed, items, left, NULL);
+}
+
 /* Gives what is left in the buffers back to the scope. What lies in no lot of it, in the child of a
  * fork, is freed. */
 static void put_back(sy_scoped *scoped, sy_scope *scope) {
-    if (!scoped->touched_count) return;
-    uint64_t others[2] = {0};
+    unsigned count = scoped->touched_count;
+    bool others = false;
+    if (!count) return;
     sy_lock_acquire(&sy_mixed.lock);
-    for (unsigned i = 0; i < scoped->touched_count; i++) {
+    for (unsigned i = 0; i < count; i++) {
         unsigned number = scoped->touched[i];
         size_t left = left_in(scoped, number);
         scoped->fills[number] = 0;
@@ -85,18 +93,13 @@ static void put_back(sy_scoped *scoped, sy_scope *scope) {
         set_slot(&scoped->slots[number], items, items); /* a fork must not see them twice */
         if (sy_lots_put_back(&scope->lots, scoped->cache[number], items[left - 1], left)) continue;
         set_slot(&scoped->slots[number], items, items + left);
-        others[number / 64] |= UINT64_C(1) << number % 64;
+        others = true;
     }
+    sy_slab *empty = sy_unit_take_emptied();
     sy_lock_release(&sy_mixed.lock);
+    sy_mixed_release(empty);
     scoped->touched_count = 0;
-    if (SY_LIKELY(!(others[0] | others[1]))) return;
-    for (unsigned number = 0; number < SY_CLASSES; number++) {
-        if (SY_LIKELY(!(others[number / 64] >> number % 64 & 1))) continue;
-        uintptr_t *items = scoped->items[number];
-        size_t left = left_in(scoped, number);
-        set_slot(&scoped->slots[number], items, items);
-        sy_mixed.client.config.flush(&sy_mixed, items, left, NULL);
-    }
+    for (unsigned i = 0; others && i < count; i++) flush_buffer(scoped, scoped->touched[i]);
 }
 
 /* Leaves the slots of the second record as they were, for the next thread that gets the record. */
@@ -206,7 +209,9 @@ static void set_depth(unsigned depth) {
 
 static void leave_all(void) {
     if (!own) return; /* there was no memory for it */
-    while (depth_of(own)) sy_scope_leave(scope_at(own, 0));
+    if (sy_scope_now) put_back(own, sy_scope_now);
+    sy_scope_now = NULL;
+    set_depth(0);
     clear_slots(own);
     sy_lock_acquire(&sy_mixed.lock);
     own->used = false;
@@ -368,10 +373,12 @@ int sy_scope_destroy(sy_scope *scope) {
 
 /* ---- what lives in it ---- */
 
-/* What this thread has freed does not count. */
-static void flush_own(void) {
+/* What this thread has freed does not count, nor what ended threads and passes have left in the
+ * depot. */
+static void put_back_freed(void) {
     int error = errno;
     sy_client_flush_own(&sy_mixed.client);
+    while (sy_client_drain_step(&sy_mixed.client, false)) {}
     errno = error;
 }
 
@@ -379,7 +386,7 @@ size_t sy_scope_live(sy_scope *scope, size_t *bytes) {
     size_t unwanted;
     if (bytes) *bytes = 0;
     if (!scope) return 0;
-    flush_own();
+    put_back_freed();
     return sy_lots_out(&scope->lots, bytes ? bytes : &unwanted);
 }
 
@@ -397,7 +404,7 @@ static void list_object(void *arg, uintptr_t object, size_t bytes) {
 size_t sy_scope_list(sy_scope *scope, void **objects, size_t most) {
     sy_scope_listing listing = {objects, most, 0};
     if (!scope) return 0;
-    flush_own();
+    put_back_freed();
     sy_lots_each(&scope->lots, list_object, &listing);
     return listing.count;
 }
@@ -441,7 +448,7 @@ size_t sy_scope_report(sy_scope *scope) {
     sy_scope_tally tally = {0};
     sy_text text = {.length = 0};
     if (!scope) return 0;
-    flush_own();
+    put_back_freed();
     sy_lots_each(&scope->lots, count_object, &tally);
     if (!tally.objects) return 0;
     describe(&text, scope, &tally);

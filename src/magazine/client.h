@@ -80,9 +80,9 @@ typedef struct sy_client_config {
                          * ones go to the slabs, not to the depot (budget.h) */
     bool calls_back;    /* flush may call the program's functions, so idle slots are not flushed in
                          * a turn, where the program does not expect such a call */
-    bool returns;       /* nothing is allocated: freed items are flushed, and never wait in the
-                         * depot. The flush calls no function of the program, and the client is
-                         * never closed */
+    bool returns;       /* nothing is allocated: freed items are flushed, and wait in the depot only
+                         * if a parked thread had them. The flush calls no function of the program,
+                         * and the client is never closed */
     bool flushes_many;  /* magazines that the depot refuses are flushed many at a time, so that few
                          * frees take long */
     unsigned number;    /* SY_CLIENT_FIRST up to SY_CLIENT_DEMANDED - 1, or 0: any */

@@ -19,6 +19,7 @@
 
 #include <slabyard/slabyard.h>
 
+#include "stress/crew.h"
 #include "stress/forks.h"
 #include "support/services.h"
 
@@ -53,7 +54,6 @@ typedef struct pin {
 } pin;
 
 typedef struct worker {
-    pthread_t thread;
     uint64_t random;
     sy_handle stale[STALE];
     uint64_t stale_count;
@@ -315,25 +315,21 @@ static void end_round(void) {
     stress_verify();
 }
 
+static void verify_and_fork(void) {
+    stress_verify();
+    fork_once();
+}
+
 static void run_round(double seconds) {
-    pthread_t trimmer, watcher;
     static worker looker;
-    struct timespec pause = {0, 20000000};
-    double end = stress_now() + seconds;
+    stress_crew crew = {.count = 0};
     begin_round();
-    for (size_t i = 0; i < THREADS; i++)
-        stress_expect(pthread_create(&workers[i].thread, NULL, work, &workers[i]) == 0, "a thread");
-    stress_expect(pthread_create(&trimmer, NULL, trim, NULL) == 0, "a thread");
-    stress_expect(pthread_create(&watcher, NULL, look_around, &looker) == 0, "a thread");
-    while (stress_now() < end) {
-        nanosleep(&pause, NULL);
-        stress_verify();
-        fork_once();
-    }
+    for (size_t i = 0; i < THREADS; i++) stress_start(&crew, work, &workers[i]);
+    stress_start(&crew, trim, NULL);
+    stress_start(&crew, look_around, &looker);
+    stress_let_work(seconds, verify_and_fork);
     over = true;
-    for (size_t i = 0; i < THREADS; i++) pthread_join(workers[i].thread, NULL);
-    pthread_join(trimmer, NULL);
-    pthread_join(watcher, NULL);
+    stress_join(&crew);
     end_round();
 }
 

@@ -17,6 +17,7 @@
 
 #include "cache/lots.h"
 #include "cache/unit.h"
+#include "stress/crew.h"
 #include "stress/forks.h"
 #include "support/services.h"
 
@@ -56,7 +57,6 @@ static struct {
 };
 
 typedef struct worker {
-    pthread_t thread;
     uint64_t random;
     sy_scope *retired[RETIRED];
     size_t retired_count;
@@ -326,20 +326,13 @@ static void end_round(void) {
 }
 
 static void run_round(double seconds) {
-    pthread_t watcher;
-    struct timespec pause = {0, 20000000};
-    double end = stress_now() + seconds;
+    stress_crew crew = {.count = 0};
     begin_round();
-    for (size_t i = 0; i < THREADS; i++)
-        stress_expect(pthread_create(&workers[i].thread, NULL, work, &workers[i]) == 0, "a thread");
-    stress_expect(pthread_create(&watcher, NULL, look_around, NULL) == 0, "a thread");
-    while (stress_now() < end) {
-        nanosleep(&pause, NULL);
-        fork_once();
-    }
+    for (size_t i = 0; i < THREADS; i++) stress_start(&crew, work, &workers[i]);
+    stress_start(&crew, look_around, NULL);
+    stress_let_work(seconds, fork_once);
     over = true;
-    for (size_t i = 0; i < THREADS; i++) pthread_join(workers[i].thread, NULL);
-    pthread_join(watcher, NULL);
+    stress_join(&crew);
     end_round();
 }
 

@@ -354,6 +354,27 @@ static void a_flush_reaches_what_was_freed_on_either_side(void **state) {
     pthread_barrier_destroy(&barrier);
 }
 
+/* Another thread may have its magazines then, so it does not flush them at its end. */
+static void *free_and_end_idle(void *arg) {
+    for (size_t i = 0; i < 50; i++) sy_free(((void **)arg)[i]);
+    sy_thread_idle();
+    return NULL;
+}
+
+static void what_an_ended_thread_has_freed_is_not_live(void **state) {
+    (void)state;
+    pthread_t thread;
+    void *objects[50];
+    sy_scope *scope = make_scope();
+    enter(scope);
+    for (size_t i = 0; i < 50; i++) objects[i] = sy_malloc(64);
+    leave(scope);
+    must(pthread_create(&thread, NULL, free_and_end_idle, objects) == 0);
+    pthread_join(thread, NULL);
+    must(live(scope) == 0);
+    destroy(scope);
+}
+
 static void *end_within(void *arg) {
     enter(arg);
     enter(NULL);
@@ -689,6 +710,23 @@ static void the_memory_of_an_emptied_scope_is_free_at_once(void **state) {
     destroy(other);
 }
 
+/* The last objects of a unit are ready for the thread, and the scope allocates from another one. */
+static void a_unit_that_a_leave_empties_goes_back(void **state) {
+    (void)state;
+    enum { SMALL = 3001, LONG = 20 };
+    static void *objects[SMALL + LONG];
+    sy_scope *scope = make_scope();
+    enter(scope);
+    for (unsigned i = 0; i < SMALL; i++) objects[i] = sy_malloc(64);
+    for (unsigned i = SMALL; i < SMALL + LONG; i++) objects[i] = sy_malloc(8192);
+    for (unsigned i = 0; i < SMALL + LONG; i++) sy_free(objects[i]);
+    sy_thread_flush();
+    size_t before = sy_mixed_count().all;
+    leave(scope);
+    must(live(scope) == 0 && sy_mixed_count().all < before);
+    destroy(scope);
+}
+
 static void a_scope_takes_lots_between_survivors_of_the_heap(void **state) {
     (void)state;
     size_t least = sy_mixed_least;
@@ -940,6 +978,7 @@ int main(void) {
         TEST(there_is_a_most_of_nested_scopes),
         TEST(threads_share_a_scope_and_free_each_others_objects),
         TEST(a_flush_reaches_what_was_freed_on_either_side),
+        TEST(what_an_ended_thread_has_freed_is_not_live),
         TEST(a_thread_that_ends_leaves_its_scopes),
         TEST(a_scope_in_which_another_thread_is_stays),
         TEST(idle_flush_and_trim_leave_a_scope_as_it_is),
@@ -952,6 +991,7 @@ int main(void) {
         TEST(a_constructor_cannot_enter),
         TEST(survivors_stay_and_their_holes_serve_all_sizes),
         TEST(the_memory_of_an_emptied_scope_is_free_at_once),
+        TEST(a_unit_that_a_leave_empties_goes_back),
         TEST(a_scope_takes_lots_between_survivors_of_the_heap),
         TEST(a_long_scope_uses_its_holes_again),
         TEST(a_small_scope_takes_a_few_kib),
