@@ -170,6 +170,7 @@ static void *end_alloc(sy_cache *cache, size_t size, void *object, int error) {
 void *sy_scope_alloc(sy_cache *cache, unsigned class_number, size_t size) {
     sy_cpu_keep_frame();
     int error = errno;
+    sy_second_resume();
     while (!left_in(own, class_number))
         if (!make_or_make_room(cache, class_number, SY_GRAIN, NULL)) return NULL;
     return end_alloc(cache, size, pop(cache, class_number), error);
@@ -307,12 +308,6 @@ int sy_scope_leave(sy_scope *scope) {
 }
 
 sy_scope *sy_scope_current(void) { return sy_scope_now; }
-
-bool sy_scope_is_used(void) {
-    if (!sy_scope_now) return false;
-    sy_second_resume();
-    return sy_abi_1 == own->slots;
-}
 
 /* ---- fork ---- */
 
