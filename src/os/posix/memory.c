@@ -51,9 +51,9 @@ int sy_os_populate(void *start, size_t bytes) {
     return 0;
 }
 
-/* Puts a new mapping in the place of an old one; -1 with ENOMEM: the old one is still there, because
- * a limit refuses a new one. Systems look at limits before they take the old one away. If it is
- * gone for another reason, another thread could get a mapping there: then nothing goes on. */
+/* Puts a new mapping in the place of an old one; -1 with ENOMEM: the old one is still there,
+ * because a limit refuses a new one. Systems look at limits before they take the old one away. If
+ * it is gone for another reason, another thread could get a mapping there: then nothing goes on. */
 static int map_over(void *start, size_t bytes, int access) {
     const int here = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
     if (mmap(start, bytes, access, here, -1, 0) == start) return 0;
