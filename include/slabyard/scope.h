@@ -20,8 +20,8 @@
  *
  * Objects of more than 8 KiB lie where they always do, and so do samples (the options `sample` and
  * `profile`). If the option `audit`, `check` or `guard` is on, all objects do. With audit, records
- * say to which scope an object belongs, and sy_scope_live, sy_scope_list and sy_scope_report find it
- * by a walk of all records: objects of up to 128 KiB, that no thread has freed.
+ * say to which scope an object belongs. Then sy_scope_live, sy_scope_list and sy_scope_report walk
+ * all records, and also find objects of up to 128 KiB.
  *
  * Costs: the fast paths are the same, but more operations take the slow path: the first allocations
  * of each size after sy_scope_enter, and a free, in a scope, of an object that lies in none. To
