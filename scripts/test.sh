@@ -6,7 +6,9 @@
 # Fast stages run first. Each stage writes a log into build/log/. If a stage fails, the output of the
 # tests that failed is printed (scripts/show-failure), and the run ends. The last line has the number of tests that passed and failed:
 # those of ctest and cargo; each check counts as one test.
-# Usage: scripts/test.sh [quick|merge|everything]
+# Usage: [FROM=N] [KEEP_GOING=1] scripts/test.sh [quick|merge|everything]
+#   FROM        begins at stage N: after what stopped a long run was mended
+#   KEEP_GOING  after a stage that fails the run goes on
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -52,6 +54,7 @@ stage() {
     local name=$1 start=$SECONDS before=$passed log status=0
     shift
     number=$((number + 1))
+    [ $number -ge "${FROM:-1}" ] || return 1
     log=$logs/$(printf '%02d-%s.log' $number "${name//[^a-z0-9]/-}")
     printf '[%2d] %-34s' $number "$name"
     "$@" >"$log" 2>&1 </dev/null || status=$?
@@ -65,7 +68,8 @@ stage() {
         scripts/show-failure "$log"
         echo "the whole log: $log"
         [ "$failed" != 0 ] || failed=1
-        finish 1
+        [ -n "${KEEP_GOING:-}" ] || finish 1
+        return 1
     fi
     printf '%4d s' $((SECONDS - start))
     [ "$passed" = "$before" ] || printf '   %d passed' $((passed - before))
@@ -227,4 +231,4 @@ scripts/install.sh $purpose || exit 1
 mkdir -p $logs
 rm -f $logs/*.log
 $size
-finish 0
+finish $((failed > 0))

@@ -19,7 +19,9 @@
  * a time. Scopes nest: a thread allocates from the innermost one.
  *
  * Objects of more than 8 KiB lie where they always do, and so do samples (the options `sample` and
- * `profile`). If the option `check` or `guard` is on, all objects do.
+ * `profile`). If the option `audit`, `check` or `guard` is on, all objects do. With audit, records
+ * say to which scope an object belongs, and sy_scope_live, sy_scope_list and sy_scope_report find it
+ * by a walk of all records: objects of up to 128 KiB, that no thread has freed.
  *
  * Costs: the fast paths are the same, but more operations take the slow path: the first allocations
  * of each size after sy_scope_enter, and a free, in a scope, of an object that lies in none. To
@@ -130,6 +132,8 @@ SY_API size_t sy_scope_list(sy_scope *scope, void **objects, size_t most);
  * Writes to stderr what lives in the scope, by size, if anything does:
  *
  *     slabyard: scope "request": 3 objects survive (1 KiB): 2 of 64 bytes, 1 of 1024 bytes
+ *
+ * With the option `audit`, also which code allocated them, by stack.
  *
  * Returns the number of objects, as sy_scope_live; 0 for NULL.
  */

@@ -649,7 +649,8 @@ class scope {
         return sy_scope_live(scope_.get(), bytes);
     }
 
-    /** Writes what lives in the scope to stderr, by size. Returns how many objects. */
+    /** Writes what lives in the scope to stderr, by size; with the option `audit` also by stack.
+     * Returns how many objects. */
     std::size_t report() const noexcept { return sy_scope_report(scope_.get()); }
 
     /** While it exists, its thread allocates in the scope. It is destroyed by the thread that made

@@ -53,6 +53,38 @@ static bool sy_watched_find(const sy_cache *cache, const void *object, size_t *b
     return live;
 }
 
+/* ---- visiting live objects ---- */
+
+typedef struct sy_visiting {
+    const sy_cache *cache;
+    sy_watched_visit *visit;
+    void *arg;
+} sy_visiting;
+
+static void visit_if_live(void *visiting_, const void *object, const sy_record *record) {
+    const sy_visiting *visiting = visiting_;
+    sy_live live;
+    if (sy_record_live(record, &live))
+        visiting->visit(visiting->arg, visiting->cache, object, &live);
+}
+
+static void visit_slab(sy_visiting *visiting, const sy_slab *slab) {
+    const sy_cache *cache = visiting->cache;
+    const sy_record *records = sy_watched_records(cache, slab);
+    for (uint32_t index = 0; index < slab->slots; index++)
+        visit_if_live(visiting, (void *)(slab->first + index * cache->layout.slot),
+                      &records[index]);
+}
+
+void sy_watched_each(sy_cache *cache, sy_watched_visit *visit, void *arg) {
+    sy_visiting visiting = {cache, visit, arg};
+    if (!(cache->flags & SY_AUDIT)) return;
+    if (sy_cache_guards(cache)) sy_guard_each(cache->watch, visit_if_live, &visiting);
+    sy_lock_acquire(&cache->lock);
+    for (const sy_slab *slab = cache->slabs; slab; slab = slab->next) visit_slab(&visiting, slab);
+    sy_lock_release(&cache->lock);
+}
+
 /* ---- describing the object of a fault ---- */
 
 static void describe_slot(const sy_cache *cache, const sy_slab *slab, sy_fault *fault) {

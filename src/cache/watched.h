@@ -25,6 +25,12 @@ static inline sy_record *sy_watched_records(const sy_cache *cache, const sy_slab
     return (sy_record *)(slab->free + (size_t)2 * cache->layout.words);
 }
 
+/* Calls `visit` for each live object of a cache with SY_AUDIT: for guarded ones without a lock, for
+ * the others under the cache's. In other caches it does nothing. */
+typedef void sy_watched_visit(void *arg, const sy_cache *cache, const void *object,
+                              const sy_live *live);
+void sy_watched_each(sy_cache *cache, sy_watched_visit *visit, void *arg);
+
 /* Raises a fault of an object with a handle. */
 void sy_watched_raise(const sy_cache *cache, uint32_t ordinal, sy_fault_kind kind);
 

@@ -46,6 +46,8 @@ static bool write_callback(const sy_callee *callee, const char *how, const char 
 
 static void tell_no_leaks(struct sy_cache *cache) { (void)cache; }
 
+static void tell_no_survivors(uint32_t scope) { (void)scope; }
+
 static void tell_no_account(void) {}
 
 static void tell_no_address(uintptr_t address) { (void)address; }
@@ -55,6 +57,7 @@ const sy_teller sy_tell_lines = {
     .callback = write_callback,
     .line = write_line,
     .leaks = tell_no_leaks,
+    .survivors = tell_no_survivors,
     .account = tell_no_account,
     .address = tell_no_address,
 };

@@ -29,6 +29,8 @@ typedef struct sy_teller {
     /* A cache, or the separate heap that the cache belongs to, is about to be destroyed, or cannot
      * be because it has live objects. errno is kept. */
     void (*leaks)(struct sy_cache *cache);
+    /* Which code allocated what survives the scope of this number (watch.h). errno is kept. */
+    void (*survivors)(uint32_t scope);
     /* Writes the account of memory to where the option `stats-file` says. errno is kept. */
     void (*account)(void);
     /* Adds what lies at an address to the report of a tool (tools.h). */

@@ -22,6 +22,8 @@
  * damages the pattern. */
 static const uint64_t NO_ASCII = UINT64_C(0x8080808080808080);
 
+SY_TLS uint32_t sy_watch_scope;
+
 static const unsigned BRING_CHECKED = SY_REDZONE | SY_POISON | SY_QUARANTINE | SY_AUDIT;
 
 unsigned sy_watch_untold(unsigned flags, const char *name) {
@@ -205,7 +207,8 @@ static void note_allocation(const sy_watch *watch, sy_record *record, const void
                             size_t size) {
     record->allocated = sy_stamp_here(watch);
     if (!(watch->checks & SY_AUDIT)) return;
-    record->tag = sy_tag_count_allocation(size);
+    record->tag = (uint8_t)sy_tag_count_allocation(size);
+    record->scope = sy_watch_scope % SY_WATCH_SCOPES;
     if (watch->history) sy_history_note(watch->history, false, object, size, &record->allocated);
 }
 
@@ -223,6 +226,11 @@ UNSEEN static sy_stamp read_stamp(const sy_stamp *stamp) {
     return (sy_stamp){.time = now->time, .stack = now->stack, .thread = now->thread};
 }
 
+UNSEEN static uint32_t read_scope(const sy_record *record) {
+    const volatile sy_record *now = record;
+    return now->scope;
+}
+
 static sy_trace trace_of(const sy_stamp *of_record, uint64_t now) {
     sy_stamp stamp = read_stamp(of_record);
     return sy_stamp_trace(&stamp, now);
@@ -231,7 +239,7 @@ static sy_trace trace_of(const sy_stamp *of_record, uint64_t now) {
 bool sy_record_live(const sy_record *record, sy_live *live) {
     uint32_t word = atomic_load_explicit(&record->word, memory_order_acquire);
     if (word % SY_OBJECT_STATES != SY_OBJECT_LIVE) return false;
-    *live = (sy_live){sy_record_size(record), read_stamp(&record->allocated)};
+    *live = (sy_live){sy_record_size(record), read_scope(record), read_stamp(&record->allocated)};
     atomic_thread_fence(memory_order_acquire);
     return atomic_load_explicit(&record->word, memory_order_relaxed) == word;
 }

@@ -50,7 +50,8 @@ typedef struct sy_stamp {
 
 typedef struct sy_record {
     _Atomic uint32_t word; /* the state, and above it a count of its changes */
-    uint32_t tag;          /* of the allocation (audit.h) */
+    uint32_t tag : 8;      /* of the allocation (audit.h) */
+    uint32_t scope : 24;   /* of the allocation, with audit: sy_watch_scope */
     _Atomic size_t size;   /* bytes asked for */
     sy_stamp allocated, freed;
 } sy_record;
@@ -68,9 +69,15 @@ static inline size_t sy_record_size(const sy_record *record) {
 
 /* The data about a live object. */
 typedef struct sy_live {
-    size_t size; /* asked for */
+    size_t size;    /* asked for */
+    uint32_t scope; /* as in the record */
     sy_stamp allocated;
 } sy_live;
+
+/* The number of the scope that this thread allocates in (heap/scope.h), which records keep; 0: in
+ * none. */
+enum { SY_WATCH_SCOPES = 1 << 24 };
+extern SY_HIDDEN SY_TLS uint32_t sy_watch_scope;
 
 /* Returns false if the object is not live. Other threads may free and reallocate it meanwhile. */
 bool sy_record_live(const sy_record *record, sy_live *live);

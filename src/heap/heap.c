@@ -188,7 +188,6 @@ static inline unsigned true_class(const void *object, unsigned found) {
 /* The cache of the class, if its objects can lie in scopes, else NULL. Those of 8 bytes have 16
  * there. */
 static sy_cache *cache_in_scope(unsigned class_number) {
-    if (!sy_scope_is_used()) return NULL;
     sy_cache *cache = cache_of_class(class_number == 1 ? SY_CLASS_16 : class_number);
     return cache && sy_mixed_has(cache) ? cache : NULL;
 }

@@ -1,6 +1,6 @@
 /*
  * scope.c: scopes of the heap: entering and leaving, the buffers of threads, and what survives. See
- * scope.h.
+ * scope.h. Objects that are checked lie in no scope; with audit their records have its number.
  */
 #include "heap/scope.h"
 
@@ -14,8 +14,11 @@
 #include "base/text.h"
 #include "cache/kind.h"
 #include "cache/limit.h"
+#include "cache/watched.h"
 #include "chunk/side.h"
 #include "debug/callback.h"
+#include "debug/tell.h"
+#include "debug/watch.h"
 #include "heap/classes.h"
 #include "magazine/turn.h"
 #include "os/os.h"
@@ -23,6 +26,7 @@
 
 struct sy_scope {
     sy_lots lots;
+    uint32_t number; /* below SY_WATCH_SCOPES, not 0: recorded objects have it (debug/watch.h) */
     char name[SY_SCOPE_NAME_MAX + 1];
 };
 
@@ -170,6 +174,7 @@ static void *end_alloc(sy_cache *cache, size_t size, void *object, int error) {
 void *sy_scope_alloc(sy_cache *cache, unsigned class_number, size_t size) {
     sy_cpu_keep_frame();
     int error = errno;
+    sy_second_resume();
     while (!left_in(own, class_number))
         if (!make_or_make_room(cache, class_number, SY_GRAIN, NULL)) return NULL;
     return end_alloc(cache, size, pop(cache, class_number), error);
@@ -211,6 +216,7 @@ static void leave_all(void) {
     if (!own) return; /* there was no memory for it */
     if (sy_scope_now) put_back(own, sy_scope_now);
     sy_scope_now = NULL;
+    sy_watch_scope = 0;
     set_depth(0);
     clear_slots(own);
     sy_lock_acquire(&sy_mixed.lock);
@@ -269,6 +275,7 @@ static int change_to(sy_scope *scope) {
     }
     if (before) put_back(own, before);
     sy_scope_now = scope;
+    sy_watch_scope = scope ? scope->number : 0;
     return 0;
 }
 
@@ -308,12 +315,6 @@ int sy_scope_leave(sy_scope *scope) {
 
 sy_scope *sy_scope_current(void) { return sy_scope_now; }
 
-bool sy_scope_is_used(void) {
-    if (!sy_scope_now) return false;
-    sy_second_resume();
-    return sy_abi_1 == own->slots;
-}
-
 /* ---- fork ---- */
 
 static void recover_scoped(sy_scoped *scoped) {
@@ -334,6 +335,14 @@ static void recover(void) {
 
 /* ---- create and destroy ---- */
 
+static uint32_t next_number(void) {
+    static _Atomic uint32_t last;
+    uint32_t number;
+    do number = (atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1) % SY_WATCH_SCOPES;
+    while (!number);
+    return number;
+}
+
 sy_scope *sy_scope_create(const char *name) {
     if (sy_start() != 0 || !sy_mixed_begin()) {
         errno = ENOMEM;
@@ -342,6 +351,7 @@ sy_scope *sy_scope_create(const char *name) {
     sy_scope *scope = sy_side_take(sizeof *scope);
     if (!scope) return NULL;
     if (!name) name = "scope";
+    scope->number = next_number();
     for (size_t i = 0; i < SY_SCOPE_NAME_MAX && name[i]; i++) scope->name[i] = name[i];
     sy_lots_begin(&scope->lots, recover);
     return scope;
@@ -382,12 +392,61 @@ static void put_back_freed(void) {
     errno = error;
 }
 
-size_t sy_scope_live(sy_scope *scope, size_t *bytes) {
-    size_t unwanted;
-    if (bytes) *bytes = 0;
-    if (!scope) return 0;
+typedef void sy_survivor_visit(void *arg, uintptr_t object, size_t bytes);
+
+typedef struct sy_survivors {
+    const sy_scope *scope;
+    sy_survivor_visit *visit;
+    void *arg;
+} sy_survivors;
+
+static void visit_recorded(void *survivors_, const sy_cache *cache, const void *object,
+                           const sy_live *live) {
+    const sy_survivors *survivors = survivors_;
+    if (live->scope != survivors->scope->number) return;
+    survivors->visit(survivors->arg, (uintptr_t)object, cache->size);
+}
+
+/* The objects that lie elsewhere, because they are checked, if their records say where they were
+ * allocated. */
+static void each_recorded(const sy_scope *scope, sy_survivor_visit *visit, void *arg) {
+    sy_survivors survivors = {scope, visit, arg};
+    sy_client *client;
+    if (!sy_watch_changes_any()) return;
+    for (unsigned number = 0; number < SY_CLASSES && (client = sy_client_pin_next(number));) {
+        number = client->number;
+        sy_cache *cache = number < SY_CLASSES ? sy_cache_of_client(client) : NULL;
+        if (cache) sy_watched_each(cache, visit_recorded, &survivors);
+        sy_client_unpin(client);
+    }
+}
+
+static void each_survivor(sy_scope *scope, sy_survivor_visit *visit, void *arg) {
     put_back_freed();
-    return sy_lots_out(&scope->lots, bytes ? bytes : &unwanted);
+    sy_lots_each(&scope->lots, visit, arg);
+    each_recorded(scope, visit, arg);
+}
+
+typedef struct sy_scope_count {
+    size_t objects, bytes;
+} sy_scope_count;
+
+static void count_object(void *arg, uintptr_t object, size_t bytes) {
+    sy_scope_count *count = arg;
+    (void)object;
+    count->objects++;
+    count->bytes += bytes;
+}
+
+size_t sy_scope_live(sy_scope *scope, size_t *bytes) {
+    sy_scope_count count = {0};
+    if (scope) {
+        put_back_freed();
+        count.objects = sy_lots_out(&scope->lots, &count.bytes);
+        each_recorded(scope, count_object, &count);
+    }
+    if (bytes) *bytes = count.bytes;
+    return count.objects;
 }
 
 typedef struct sy_scope_listing {
@@ -403,22 +462,18 @@ static void list_object(void *arg, uintptr_t object, size_t bytes) {
 
 size_t sy_scope_list(sy_scope *scope, void **objects, size_t most) {
     sy_scope_listing listing = {objects, most, 0};
-    if (!scope) return 0;
-    put_back_freed();
-    sy_lots_each(&scope->lots, list_object, &listing);
+    if (scope) each_survivor(scope, list_object, &listing);
     return listing.count;
 }
 
 typedef struct sy_scope_tally {
-    size_t objects, bytes;
+    sy_scope_count all;
     uint32_t of[SY_CLASSES];
 } sy_scope_tally;
 
-static void count_object(void *arg, uintptr_t object, size_t bytes) {
+static void tally_object(void *arg, uintptr_t object, size_t bytes) {
     sy_scope_tally *tally = arg;
-    (void)object;
-    tally->objects++;
-    tally->bytes += bytes;
+    count_object(&tally->all, object, bytes);
     tally->of[sy_class_for(bytes)]++;
 }
 
@@ -426,9 +481,9 @@ static void describe(sy_text *text, const sy_scope *scope, const sy_scope_tally 
     sy_text_add(text, "slabyard: scope \"");
     sy_text_add(text, scope->name);
     sy_text_add(text, "\": ");
-    sy_text_add_number(text, tally->objects);
-    sy_text_add(text, tally->objects == 1 ? " object survives (" : " objects survive (");
-    sy_text_add_number(text, (tally->bytes + 1023) / 1024);
+    sy_text_add_number(text, tally->all.objects);
+    sy_text_add(text, tally->all.objects == 1 ? " object survives (" : " objects survive (");
+    sy_text_add_number(text, (tally->all.bytes + 1023) / 1024);
     sy_text_add(text, " KiB)");
     const char *before = ": ";
     for (unsigned number = 1; number < SY_CLASSES; number++) {
@@ -447,11 +502,10 @@ static void describe(sy_text *text, const sy_scope *scope, const sy_scope_tally 
 size_t sy_scope_report(sy_scope *scope) {
     sy_scope_tally tally = {0};
     sy_text text = {.length = 0};
-    if (!scope) return 0;
-    put_back_freed();
-    sy_lots_each(&scope->lots, count_object, &tally);
-    if (!tally.objects) return 0;
+    if (scope) each_survivor(scope, tally_object, &tally);
+    if (!tally.all.objects) return 0;
     describe(&text, scope, &tally);
     sy_os_write(sy_os_stderr(), text.bytes, text.length);
-    return tally.objects;
+    sy_tell->survivors(scope->number);
+    return tally.all.objects;
 }

@@ -22,10 +22,6 @@
 /* Where this thread allocates; NULL: in no scope. */
 extern SY_HIDDEN SY_TLS sy_scope *sy_scope_now;
 
-/* Whether this thread allocates in a scope at this moment: while its other record is flushed, a
- * function of the program may be called, which does not. */
-bool sy_scope_is_used(void);
-
 /* Allocates an object of the cache, which takes part in mixed units, in this thread's scope, for
  * its slot of the class. NULL with ENOMEM. */
 void *sy_scope_alloc(sy_cache *cache, unsigned class_number, size_t size);

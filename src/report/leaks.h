@@ -21,6 +21,11 @@
  * heap that it belongs to, if the option `leaks` asks for it. No lock is held; errno is kept. */
 void sy_leaks_at_destroy(sy_cache *cache);
 
+/* Writes where the recorded objects of sy_malloc's family that survive a scope were allocated, by
+ * stack, if there are any. `scope`: as in their records (debug/watch.h). No lock is held; errno is
+ * kept. */
+void sy_survivors_write(uint32_t scope);
+
 /* Reports leaks at the end of the process, if the option asks for it. */
 extern SY_HIDDEN const sy_part sy_leaks_part;
 

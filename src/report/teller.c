@@ -13,6 +13,7 @@ const sy_teller sy_reports = {
     .callback = sy_callback_write,
     .line = sy_report_line,
     .leaks = sy_leaks_at_destroy,
+    .survivors = sy_survivors_write,
     .account = sy_account_write,
     .address = sy_report_address,
 };

@@ -96,12 +96,36 @@ int madvise(void *start, size_t bytes, int advice) {
     return is_page(start) ? (int)syscall(SYS_madvise, start, whole(bytes), advice) : refuse();
 }
 
+/* A free place at a large page. A mapping is lengthened there, and removed: a new one would count as
+ * locked memory where all is locked. */
+static char *find_place(size_t bytes) {
+    char *one = map(NULL, SMALL, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (one == MAP_FAILED) return NULL;
+    syscall(SYS_munlock, one, (size_t)SMALL);
+    size_t all = bytes + large();
+    char *got = (char *)syscall(SYS_mremap, one, (size_t)SMALL, all, MREMAP_MAYMOVE);
+    int error = errno;
+    if (got == MAP_FAILED)
+        syscall(SYS_munmap, one, (size_t)SMALL);
+    else
+        syscall(SYS_munmap, got, all);
+    errno = error;
+    return got == MAP_FAILED ? NULL : got + (-(uintptr_t)got & (large() - 1));
+}
+
 void *mremap(void *start, size_t bytes, size_t wanted, int flags, ...) {
     va_list more;
     va_start(more, flags);
     void *to = flags & MREMAP_FIXED ? va_arg(more, void *) : NULL;
     va_end(more);
     if (!is_page(start) || !is_page(to)) return refuse(), MAP_FAILED;
+    int in_place = flags & ~MREMAP_MAYMOVE;
+    void *got =
+        (void *)syscall(SYS_mremap, start, whole(bytes), whole(wanted), to ? flags : in_place, to);
+    if (got != MAP_FAILED || to || !(flags & MREMAP_MAYMOVE)) return got;
+    to = find_place(whole(wanted));
+    if (!to) return MAP_FAILED;
+    flags |= MREMAP_FIXED;
     return (void *)syscall(SYS_mremap, start, whole(bytes), whole(wanted), flags, to);
 }
 

@@ -519,6 +519,23 @@ static void what_a_thread_counts_includes_scopes(void **state) {
     destroy(scope);
 }
 
+/* Nothing has used other slots of the thread's second record yet: this is the first test. */
+static void a_count_begins_in_the_first_scope_of_a_thread(void **state) {
+    (void)state;
+    sy_counted counted;
+    void *objects[20];
+    sy_scope *scope = make_scope();
+    enter(scope);
+    for (size_t i = 0; i < 10; i++) objects[i] = sy_malloc(64); /* leaves some ready */
+    must(sy_count_begin() == 0);
+    for (size_t i = 10; i < 20; i++) objects[i] = sy_malloc(64);
+    must(sy_count_end(&counted) == 0 && counted.allocations == 10);
+    leave(scope);
+    for (size_t i = 0; i < 20; i++) sy_free(objects[i]);
+    must(live(scope) == 0);
+    destroy(scope);
+}
+
 /* A count that begins in a scope sees what the thread allocates outside of it, and the reverse,
  * also if another thread counts already. */
 static void *count_meanwhile(void *arg) {
@@ -569,12 +586,16 @@ static void counts_begin_on_both_sides_of_a_scope(void **state) {
 static sy_scope *called_in;
 static unsigned calls;
 static void *of_callback;
+enum { SPARE = 40 };
+static void *spare[SPARE]; /* memory that the callback frees */
 
 static void call_scopes(void *arg, size_t used, size_t limit) {
     (void)arg, (void)used, (void)limit;
     must(sy_scope_leave(called_in) == -1 && errno == EBUSY);
     must(sy_scope_enter(NULL) == -1 && errno == EBUSY);
     must(sy_scope_current() == called_in);
+    for (unsigned i = 0; i < SPARE; i++) sy_free(spare[i]);
+    memset(spare, 0, sizeof spare);
     if (!of_callback) of_callback = sy_malloc(64); /* of the class that is being allocated */
     sy_thread_idle();
     calls++;
@@ -589,6 +610,7 @@ static void a_callback_of_a_limit_stays_in_its_scope(void **state) {
         size_t count = 0;
         calls = 0;
         of_callback = NULL;
+        for (unsigned i = 0; i < SPARE; i++) spare[i] = sy_malloc(100000);
         enter(scope);
         sy_free(sy_malloc(64));
         sy_get_stats(&stats);
@@ -600,6 +622,7 @@ static void a_callback_of_a_limit_stays_in_its_scope(void **state) {
         must(sy_set_limit(NULL) == 0 && calls > 0 && count > 10000);
         leave(scope);
         must(live(scope) == count + (of_callback != NULL));
+        must(of_callback != NULL);
         for (size_t i = 0; i < count; i++) sy_free(objects[i]);
         sy_free(of_callback);
         must(live(scope) == 0);
@@ -755,6 +778,29 @@ static void a_scope_takes_lots_between_survivors_of_the_heap(void **state) {
     destroy(scope);
 }
 
+/* The survivors of slabs that became mixed units are freed when a scope has lots beside them. */
+static void survivors_beside_lots_are_freed(void **state) {
+    (void)state;
+    enum { OTHERS = 3000, OWN = 2000 };
+    static void *others[OTHERS + OWN];
+    for (size_t i = 0; i < MANY; i++) many[i] = sy_malloc(64);
+    for (size_t i = 0; i < MANY; i++)
+        if (i % 512) sy_free(many[i]);
+    sy_thread_flush();
+    for (size_t i = 0; i < OTHERS; i++) others[i] = sy_malloc(200); /* converts slabs */
+    must(sy_mixed_count().all > 0);
+    sy_scope *scope = make_scope();
+    enter(scope);
+    for (size_t i = OTHERS; i < OTHERS + OWN; i++) others[i] = sy_malloc(100);
+    leave(scope);
+    for (size_t i = 0; i < MANY; i += 512) sy_free(many[i]);
+    sy_thread_flush();
+    must(live(scope) == OWN && sy_verify() == 0);
+    for (size_t i = 0; i < OTHERS + OWN; i++) sy_free(others[i]);
+    must(live(scope) == 0);
+    destroy(scope);
+}
+
 static void a_long_scope_uses_its_holes_again(void **state) {
     (void)state;
     sy_scope *scope = make_scope();
@@ -846,12 +892,31 @@ static void *end_without_memory(void *arg) {
     return entered ? scope : NULL;
 }
 
+static void *use_record(void *arg) {
+    sy_free(sy_malloc(64));
+    pthread_barrier_wait(arg);
+    return NULL;
+}
+
+/* So many records are there, and unused. */
+static void make_records(unsigned count) {
+    enum { MOST = 200 };
+    pthread_t threads[MOST];
+    pthread_barrier_t barrier;
+    must(count <= MOST && pthread_barrier_init(&barrier, NULL, count) == 0);
+    for (unsigned i = 0; i < count; i++)
+        must(pthread_create(&threads[i], NULL, use_record, &barrier) == 0);
+    for (unsigned i = 0; i < count; i++) pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&barrier);
+}
+
 static void a_thread_ends_that_could_not_enter(void **state) {
     (void)state;
     enum { ENDING = 60 };
     pthread_t threads[ENDING];
     pthread_barrier_t barrier;
     unsigned refused = 0;
+    make_records(2 * ENDING);
     sy_scope *scope = make_scope();
     void *shared[2] = {scope, &barrier};
     pthread_barrier_init(&barrier, NULL, ENDING + 1);
@@ -908,6 +973,37 @@ static void at_a_limit_an_allocation_in_a_scope_fails(void **state) {
     destroy(scope);
 }
 
+/* No hole is long enough, until neighbours are freed. */
+static void what_failed_once_fits_when_neighbours_are_free(void **state) {
+    (void)state;
+    sy_scope *scope = make_scope();
+    enter(scope);
+    sy_free(sy_malloc(64));
+    sy_free(sy_malloc(512));
+    sy_trim();
+    sy_stats stats;
+    sy_get_stats(&stats);
+    must(sy_set_limit(&(sy_limit){.hard = stats.slabs + stats.spans + (1 << 20)}) == 0);
+    size_t count = 0;
+    while (count < MANY && (many[count] = sy_malloc(64)) != NULL) count++;
+    for (size_t i = 0; i < count; i += 4) sy_free(many[i]);
+    sy_thread_flush();
+    must(sy_malloc(512) == NULL && errno == ENOMEM);
+    for (size_t i = 0; i < count; i += 4) /* what has failed keeps no smaller object out */
+        must((many[i] = sy_malloc(64)) != NULL);
+    must(sy_malloc(512) == NULL && errno == ENOMEM);
+    for (size_t i = 0; i < count; i++) /* some stay in each lot */
+        if (i % 16) sy_free(many[i]);
+    sy_thread_flush();
+    for (size_t i = 1; i < count; i += 32) must((many[i] = sy_malloc(512)) != NULL);
+    for (size_t i = 1; i < count; i += 32) sy_free(many[i]);
+    for (size_t i = 0; i < count; i += 16) sy_free(many[i]);
+    must(sy_set_limit(NULL) == 0);
+    leave(scope);
+    must(live(scope) == 0);
+    destroy(scope);
+}
+
 /* ---- fork ---- */
 
 static sy_scope *of_parent;
@@ -916,10 +1012,10 @@ static void *of_parent_object;
 static void *be_in_scope(void *arg) {
     pthread_barrier_t *barrier = arg;
     enter(of_parent);
-    for (int i = 0; i < 20; i++) many[i] = sy_malloc(16 * (size_t)(i + 1));
+    for (int i = 0; i < 60; i++) many[i] = sy_malloc(16 * (size_t)(i % 20 + 1));
     pthread_barrier_wait(barrier);
     pthread_barrier_wait(barrier);
-    for (int i = 0; i < 20; i++) sy_free(many[i]);
+    for (int i = 0; i < 60; i++) sy_free(many[i]);
     leave(of_parent);
     return NULL;
 }
@@ -930,8 +1026,8 @@ static void use_scopes_in_child(void *arg) {
     void *object = sy_malloc(100);
     leave(of_parent);
     must(has(of_parent, object) && has(of_parent, of_parent_object));
-    must(live(of_parent) == 22); /* what the other thread had ready is back */
-    for (int i = 0; i < 20; i++) sy_free(many[i]);
+    must(live(of_parent) == 62); /* what the other thread had ready is back */
+    for (int i = 0; i < 60; i++) sy_free(many[i]);
     sy_free(object);
     sy_free(of_parent_object);
     must(live(of_parent) == 0);
@@ -967,6 +1063,7 @@ static void in_a_child_only_the_thread_that_forked_is_in_scopes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        TEST(a_count_begins_in_the_first_scope_of_a_thread),
         TEST(what_is_allocated_in_a_scope_lies_in_it),
         TEST(objects_of_all_sizes_up_to_8_kib_do),
         TEST(all_functions_of_the_heap_allocate_there),
@@ -993,12 +1090,14 @@ int main(void) {
         TEST(the_memory_of_an_emptied_scope_is_free_at_once),
         TEST(a_unit_that_a_leave_empties_goes_back),
         TEST(a_scope_takes_lots_between_survivors_of_the_heap),
+        TEST(survivors_beside_lots_are_freed),
         TEST(a_long_scope_uses_its_holes_again),
         TEST(a_small_scope_takes_a_few_kib),
         TEST(survivors_are_reported_by_size),
         TEST(a_thread_without_memory_stays_outside),
         TEST(a_thread_ends_that_could_not_enter),
         TEST(at_a_limit_an_allocation_in_a_scope_fails),
+        TEST(what_failed_once_fits_when_neighbours_are_free),
         TEST(in_a_child_only_the_thread_that_forked_is_in_scopes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

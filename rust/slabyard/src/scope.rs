@@ -125,8 +125,8 @@ impl Scope {
         Live { objects, bytes }
     }
 
-    /// Writes what lives in the scope to stderr, by size, if anything does. The result is the number
-    /// of objects.
+    /// Writes what lives in the scope to stderr, by size, and with the option `audit` also by the stack
+    /// that allocated it, if anything does. The result is the number of objects.
     pub fn report(&self) -> usize {
         // SAFETY: the scope exists.
         unsafe { slabyard_sys::sy_scope_report(self.scope.as_ptr()) }

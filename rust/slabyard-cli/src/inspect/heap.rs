@@ -116,8 +116,9 @@ pub struct Slab {
     pub free_count: u64,
     /// Slots from here on were never used.
     pub watermark: u64,
-    /// A bit for each slot: it is free in the slab.
-    pub free: Vec<u64>,
+    /// A bit for each slot: it is free in the slab. Words of zeros at the end are left out, so that the
+    /// many full slabs need no memory here.
+    pub free: Box<[u64]>,
 }
 
 impl Slab {
@@ -229,7 +230,7 @@ const LIST_MAX: usize = 1 << 22;
 const SLOTS_MAX: u64 = 1 << 20;
 
 /// Headers of chunks that are read at once: 2 MiB.
-const HEADERS_AT_ONCE: usize = 128;
+const HEADERS_AT_ONCE: usize = 16;
 
 /// Units of a chunk; a description may say anything.
 const UNITS_USUAL: usize = 64;
@@ -267,26 +268,16 @@ pub fn read(image: &Image, found: &Found) -> Result<Heap> {
     heap.caches =
         Arc::try_unwrap(caches).map_or_else(|caches| caches.all.clone(), |caches| caches.all);
     drop_overlaps(&mut heap);
-    sort(&mut heap.waiting);
+    heap.waiting.sort_unstable_by_key(|one| one.address);
     let pairs = heap.waiting.windows(2);
     let twice = pairs.filter(|pair| pair[0].address == pair[1].address);
-    heap.twice = twice.map(|pair| (pair[0], pair[1])).collect();
+    let in_order = |pair: &[Waiting]| match pair[0].client <= pair[1].client {
+        true => (pair[0], pair[1]),
+        false => (pair[1], pair[0]),
+    };
+    heap.twice = twice.map(in_order).collect();
     heap.waiting.dedup_by_key(|one| one.address);
     Ok(heap)
-}
-
-/// Sorts by address: each half in a thread, then both, of which a sort makes one pass.
-fn sort(waiting: &mut [Waiting]) {
-    const LEAST: usize = 1 << 14;
-    if waiting.len() >= LEAST {
-        let (one, two) = waiting.split_at_mut(waiting.len() / 2);
-        std::thread::scope(|scope| {
-            // If there is no thread for it, the last sort has more to do.
-            let _ = Builder::new().spawn_scoped(scope, || two.sort_by_key(|one| one.address));
-            one.sort_by_key(|one| one.address);
-        });
-    }
-    waiting.sort_by_key(|one| one.address);
 }
 
 const GAVE_UP: &str = "its structures lead around in circles, so reading them was given up";
@@ -630,10 +621,13 @@ impl Reader<'_> {
         let inline = record.bytes(fields.bits).get(..(words * 8) as usize);
         let free = match inline.filter(|_| is_inline) {
             Some(inline) => words_of(inline),
-            None => self.image.words(table, words).unwrap_or_else(|_| {
-                self.problem("the bitmap of a slab cannot be read");
-                Vec::new()
-            }),
+            None => match self.image.bytes(table, words * 8) {
+                Ok(bytes) => words_of(&bytes),
+                Err(_) => {
+                    self.problem("the bitmap of a slab cannot be read");
+                    Box::default()
+                }
+            },
         };
         Content::Slab(Slab {
             cache,
@@ -906,7 +900,12 @@ impl Reader<'_> {
     }
 }
 
-fn words_of(bytes: &[u8]) -> Vec<u64> {
+/// The words up to the last one that is not zero.
+fn words_of(bytes: &[u8]) -> Box<[u64]> {
     let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
-    bytes.chunks_exact(8).map(word).collect()
+    let end = bytes
+        .iter()
+        .rposition(|&byte| byte != 0)
+        .map_or(0, |at| at / 8 + 1);
+    bytes.chunks_exact(8).take(end).map(word).collect()
 }

@@ -43,8 +43,8 @@ pub fn read_each<S: Source + ?Sized>(source: &S, parts: &[Range<u64>], mut into:
 
 const BLOCK: u64 = 16 << 10;
 
-/// So many blocks are kept for later reads.
-const BLOCKS_MAX: usize = 256;
+/// So many blocks are kept for later reads: the records of 15,000 caches.
+const BLOCKS_MAX: usize = 1024;
 
 /// Bytes that may be read of an image without memory, and of each byte of memory.
 const BUDGET_LEAST: u64 = 256 << 20;

@@ -10,6 +10,9 @@ use std::ops::Range;
 /// Threads whose slots are read at once: 2 MiB.
 const THREADS_AT_ONCE: usize = 8;
 
+/// Magazines whose items are read at once: 256 KiB.
+const LOADS_AT_ONCE: usize = 128;
+
 /// What a magazine of a thread costs of the image's budget: it is looked at later.
 const LOAD_COST: u64 = 64;
 
@@ -87,22 +90,42 @@ impl Reader<'_> {
         }
     }
 
-    /// The magazines of threads, segment by segment.
+    /// The magazines of threads, in order of address.
     fn magazines(&mut self, fields: &MagazineFields, ordinals: &Ordinals) -> Result<()> {
-        let segments = self.segments()?;
         let mut loads = std::mem::take(&mut self.loads);
         loads.sort_unstable_by_key(|load| load.magazine);
-        let segment_of = |load: &Load| segments.partition_point(|one| one.end <= load.magazine);
         self.divide(&loads, |reader, loads| {
-            for some in loads.chunk_by(|a, b| segment_of(a) == segment_of(b)) {
-                let segment = segments.get(segment_of(&some[0])).cloned();
-                reader.image.fetch(segment.into_iter());
+            for some in loads.chunks(LOADS_AT_ONCE) {
+                reader
+                    .image
+                    .fetch(reader.items_of(fields, some).into_iter());
                 for load in some {
                     reader.load(fields, ordinals, load);
                 }
             }
         });
         Ok(())
+    }
+
+    /// Where the items of some magazines lie, in order of address.
+    fn items_of(&self, fields: &MagazineFields, loads: &[Load]) -> Vec<Range<u64>> {
+        const GAP_MAX: u64 = 4096;
+        let bytes = fields.items_max * 8;
+        let items = |load: &Load| {
+            let at = load.magazine.wrapping_add(fields.items.offset.into());
+            self.image.word(at).ok()
+        };
+        let mut all: Vec<u64> = loads.iter().filter_map(items).collect();
+        all.sort_unstable();
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for at in all {
+            let end = at.saturating_add(bytes);
+            match ranges.last_mut() {
+                Some(last) if at.saturating_sub(last.end) < GAP_MAX => last.end = end,
+                _ => ranges.push(at..end),
+            }
+        }
+        ranges
     }
 
     fn load(&mut self, fields: &MagazineFields, ordinals: &Ordinals, load: &Load) {

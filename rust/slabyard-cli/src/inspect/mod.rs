@@ -46,6 +46,7 @@ use image::Image;
 pub use snapshot::Snapshot;
 use std::collections::HashMap;
 use std::fs;
+use std::io::Read;
 #[cfg(any(test, feature = "fuzz"))]
 use std::ops::Range;
 use std::path::Path;
@@ -350,7 +351,10 @@ fn named_threads(pid: u32, threads: &[u32]) -> HashMap<u32, ThreadRow> {
 
 fn name_thread(pid: u32, thread: &mut ThreadRow) {
     let path = format!("/proc/{pid}/task/{}/stat", thread.number);
-    let stat = fs::read_to_string(path).unwrap_or_default();
+    // One read, which these fields fit into: programs have thousands of threads.
+    let mut bytes = [0; 256];
+    let read = fs::File::open(path).and_then(|mut file| file.read(&mut bytes));
+    let stat = String::from_utf8_lossy(&bytes[..read.unwrap_or(0)]);
     // NUMBER (NAME) STATE ...; the name may contain anything.
     let Some((before, after)) = stat.rsplit_once(") ") else {
         return;

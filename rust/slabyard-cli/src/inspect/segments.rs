@@ -288,7 +288,7 @@ mod tests {
             slots,
             free_count: free.iter().map(|word| u64::from(word.count_ones())).sum(),
             watermark,
-            free,
+            free: free.into(),
         };
         let content = Content::Slab(slab);
         let run = Run {

@@ -452,7 +452,7 @@ fn retired_slots_are_no_objects() {
         slots: 4,
         watermark: 4,
         free_count: 0,
-        free: vec![0],
+        free: Box::default(),
     };
     let run = Run {
         range: 0x1000..0x2000,

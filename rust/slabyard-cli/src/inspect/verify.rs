@@ -235,7 +235,7 @@ mod tests {
             slots: 10,
             free_count,
             watermark: 10,
-            free: vec![free],
+            free: [free].into(),
         })
     }
 

@@ -54,7 +54,7 @@ fn slab(cache: usize, first: u64, slots: u64, watermark: u64, free: Vec<u64>) ->
         slots,
         free_count: free.iter().map(|word| u64::from(word.count_ones())).sum(),
         watermark,
-        free,
+        free: free.into(),
     })
 }
 
