@@ -142,7 +142,7 @@ impl<S: Store> Day<S> {
     }
 
     fn read_at_quarters(&mut self) {
-        if self.now % BETWEEN == 0 {
+        if self.now.is_multiple_of(BETWEEN) {
             self.readings.push(Reading {
                 sessions: self.live,
                 resident: resident().saturating_sub(self.before),
@@ -209,7 +209,7 @@ impl<S: Store> Day<S> {
         if self.index[user as usize] != NONE {
             return self.look_up(user, self.index[user as usize]);
         }
-        let is_signed_in = user % SIGNED_IN_ONE_IN == 0;
+        let is_signed_in = user.is_multiple_of(SIGNED_IN_ONE_IN);
         let idle = if is_signed_in {
             SIGNED_IN_MINUTES
         } else {
