@@ -108,7 +108,9 @@ typedef struct sy_cache_config {
      * object meanwhile. It must return, and may call no function of the library: not even a look-up
      * of this object, which would wait for the end of the move. It may take no lock that a thread
      * holds while it looks an object up. If another thread forks while it runs, the fork waits 50
-     * milliseconds for it; then the child finds the object at `from`, in the middle of the work. */
+     * milliseconds for it; then the child finds the object at `from`, in the middle of the work. If
+     * another thread is in a read guard at a fork, it may be making an object there: then no object
+     * of this cache moves in the child. */
     void (*relocate)(void *from, void *to, void *arg);
     uintptr_t reserved[5]; /* zero */
 } sy_cache_config;

@@ -210,9 +210,12 @@ static bool move_step(sy_cache *cache, sy_compaction *walk, bool aged) {
     return more;
 }
 
+/* In the child of a fork, `relocate` could get an object that another thread was just making. */
+static bool may_move(const sy_cache *cache) { return !cache->relocate || !sy_readers_lost_any(); }
+
 bool sy_cache_compact_step(sy_cache *cache, sy_compaction *walk, bool aged) {
     if (!sy_cache_moves(cache)) return false;
-    if (!walk->moved && move_step(cache, walk, aged)) return true;
+    if (!walk->moved && may_move(cache) && move_step(cache, walk, aged)) return true;
     walk->moved = true;
     return sy_blocks_fold_step(cache, &walk->folding, aged, &walk->discarded);
 }

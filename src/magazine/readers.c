@@ -107,7 +107,11 @@ bool sy_readers_has_own(void) {
            own_unrecorded;
 }
 
+bool sy_readers_lost_any(void) { return sy_threads_lost_guards; }
+
 void sy_readers_forget_others(void) {
+    if (atomic_load_explicit(&unrecorded, memory_order_relaxed) != own_unrecorded)
+        sy_threads_lost_guards = true;
     atomic_store_explicit(&unrecorded, own_unrecorded, memory_order_relaxed);
 }
 

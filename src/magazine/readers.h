@@ -24,6 +24,9 @@ bool sy_readers_has_own(void);
 /* In the child of a fork: guards of threads without a record end, except this thread's. */
 void sy_readers_forget_others(void);
 
+/* Whether forks have ended guards of other threads, in which objects may have been half made. */
+bool sy_readers_lost_any(void);
+
 /* Waits some microseconds for the read guards that began before this call; false: one of them
  * lasts, or the system does not tell. Each guard that begins later sees what the caller stored
  * before the call. */

@@ -35,8 +35,9 @@ static SY_TLS void (*before_end)(void); /* called before the second record is gi
 static sy_lock lock = SY_LOCK_INIT(SY_RANK_THREADS);
 static sy_thread *all_records;  /* guarded by lock */
 static sy_thread *free_records; /* guarded by lock */
-static unsigned record_count;   /* guarded by lock */
-static _Atomic bool park;       /* a thread has been parked; never false again */
+bool sy_threads_lost_guards;
+static unsigned record_count; /* guarded by lock */
+static _Atomic bool park;     /* a thread has been parked; never false again */
 static void (*empty_slots)(sy_thread *thread);
 static void (*flush_at_end)(sy_thread *thread);
 
@@ -453,6 +454,7 @@ void sy_threads_orphan_others(void) {
         if (thread == in_hand || sy_thread_is_own(thread)) continue;
         if (atomic_load(&thread->state) == SY_THREAD_FREE) continue;
         empty_slots(thread);
+        if (thread->reading) sy_threads_lost_guards = true;
         forget(thread);
         set_thread_state(thread, SY_THREAD_FREE);
         thread->next_free = free_records;

@@ -186,6 +186,9 @@ void sy_threads_drop(void);
 /* The newest record; the lock is held. */
 sy_thread *sy_threads_first(void);
 
+/* This process is the child of a fork that ended other threads in their read guards (readers.h). */
+extern SY_HIDDEN bool sy_threads_lost_guards;
+
 /* An empty magazine, from the thread's few or the store; NULL with ENOMEM. */
 sy_magazine *sy_thread_take_empty(sy_thread *thread);
 void sy_thread_put_empty(sy_thread *thread, sy_magazine *magazine);

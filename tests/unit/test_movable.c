@@ -604,6 +604,48 @@ static void the_child_has_no_guards_of_other_threads(void **state) {
     end_reader(&it);
 }
 
+/* The thread has an object that it has not filled when another thread forks. */
+static void *make_slowly(void *arg) {
+    reader *it = arg;
+    sy_handle handle;
+    sy_read_guard guard = sy_read_enter();
+    object *made = sy_handle_alloc(it->cache, &handle);
+    must(made != NULL);
+    memset(made, 0, sizeof *made);
+    sem_post(&it->entered);
+    sem_wait(&it->may_leave);
+    sy_read_leave(guard);
+    must(sy_handle_free(it->cache, handle));
+    return NULL;
+}
+
+static void leave_half_made_objects(void *arg) {
+    sy_cache *cache = arg;
+    relocations = 0;
+    must(sy_cache_compact(cache, SIZE_MAX, UINT64_MAX) == 0);
+    sy_trim();
+    must(relocations == 0);
+    content_is_there(cache, true);
+    must(sy_cache_verify(cache) == 0);
+}
+
+static void relocate_gets_no_object_that_a_lost_thread_was_making(void **state) {
+    needs(SY_OS_FORKS);
+    (void)state;
+    static reader it;
+    it.cache = make_sparse((sy_cache_config){.relocate = relocate, .arg = &relocations});
+    sem_init(&it.entered, 0, 0);
+    sem_init(&it.may_leave, 0, 0);
+    must(pthread_create(&it.thread, NULL, make_slowly, &it) == 0);
+    sem_wait(&it.entered);
+    assert_int_equal(in_child(leave_half_made_objects, it.cache), 0);
+    sem_post(&it.may_leave);
+    pthread_join(it.thread, NULL);
+    relocations = 0;
+    assert_true(sy_cache_compact(it.cache, SIZE_MAX, UINT64_MAX) > 0 && relocations > 0);
+    end(it.cache);
+}
+
 /* Tools would have all caches checked, and objects with checks stay. */
 int main(void) {
     setenv("SLABYARD", "tools=off", true);
@@ -631,6 +673,7 @@ int main(void) {
         cmocka_unit_test(the_child_of_a_fork_moves_its_copies),
         cmocka_unit_test(a_fork_in_the_middle_of_a_move_leaves_the_objects),
         cmocka_unit_test(the_child_has_no_guards_of_other_threads),
+        cmocka_unit_test(relocate_gets_no_object_that_a_lost_thread_was_making),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
