@@ -42,6 +42,7 @@ static SY_COLD void *new_again(size_t size, size_t align) {
     for (;;) {
         new_handler *handler = std_get_new_handler ? std_get_new_handler() : NULL;
         if (!handler) throw_bad_alloc();
+        /* cppcheck-suppress nullPointer ; throw_bad_alloc does not return */
         handler();
         void *object = sy_shim_alloc_aligned(size, align);
         if (object) return object;

@@ -124,6 +124,7 @@ T *construct(void *slot, GiveBack give_back, Args &&...args) {
                 if (SY_UNLIKELY(slot != nullptr)) give_back(slot);
             }
         } attempt{slot, give_back};
+        /* cppcheck-suppress legacyUninitvar ; it takes the pack for no initializer */
         T *made = ::new (slot) T(std::forward<Args>(args)...);
         attempt.slot = nullptr;
         return made;

@@ -42,7 +42,8 @@ static int no_next(void) {
     return -1;
 }
 
-/* Defines the function `name`, which calls the next one of this name with the arguments. */
+/* Defines the function `name`, which calls the next one of this name with the arguments.
+ * NOLINTBEGIN(bugprone-macro-parentheses): these are lists in parentheses. */
 #define CHANGE(name, parameters, arguments)                                         \
     NAME int name parameters {                                                      \
         static _Atomic(int(*) parameters) known;                                    \
@@ -57,6 +58,7 @@ static int no_next(void) {
         go_on(paused);                                                              \
         return result;                                                              \
     }
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 CHANGE(setuid, (uid_t user), (user))
 CHANGE(setgid, (gid_t group), (group))

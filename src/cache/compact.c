@@ -180,7 +180,8 @@ static void move_all(const sy_cache *cache, sy_batch_of_moves *batch) {
 /* Counts the step; returns the bytes of the slab if it has become empty by it. */
 static size_t count_step(sy_cache *cache, const sy_batch_of_moves *batch) {
     sy_lock_acquire(&cache->lock);
-    bool there = sy_slab_is_in(batch->slab, cache) && batch->slab->bin != SY_BIN_EMPTY;
+    const sy_slab *slab = batch->slab;
+    bool there = slab && sy_slab_is_in(slab, cache) && slab->bin != SY_BIN_EMPTY;
     size_t emptied = batch->moved && !there ? cache->layout.slab_bytes : 0;
     cache->counts.moves += batch->moved;
     cache->counts.moves_put_off += batch->of->chosen - batch->moved;

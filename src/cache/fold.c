@@ -43,7 +43,8 @@ _Static_assert(SY_BLOCK_OBJECTS / 4 <= SY_MOVES_MOST, "a step folds a whole bloc
 /* ---- whether a block is folded ---- */
 
 static uintptr_t *block_places(uint32_t ordinal) {
-    return &sy_directory_places()[ordinal / SY_BLOCK_ORDINALS * (SY_BLOCK_ORDINALS / GROUP)];
+    size_t block = ordinal / SY_BLOCK_ORDINALS;
+    return &sy_directory_places()[block * (SY_BLOCK_ORDINALS / GROUP)];
 }
 
 static uintptr_t sign_of(const sy_cache *cache) { return (uintptr_t)cache->client.number * 2 + 1; }

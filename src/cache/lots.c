@@ -147,7 +147,7 @@ static void add_unit(sy_slab *unit) {
 static unsigned lots_wanted(const sy_lots *lots, unsigned grains) {
     unsigned count = 1;
     while (count < SY_LOTS_IN_UNIT &&
-           (count * SY_LOT_GRAINS < grains || 2u * count * SY_LOT_GRAINS <= lots->held))
+           (count * SY_LOT_GRAINS < grains || (size_t)2 * count * SY_LOT_GRAINS <= lots->held))
         count *= 2;
     return lots->few_count == SY_LOTS_FEW ? SY_LOTS_IN_UNIT : count;
 }
@@ -186,7 +186,7 @@ static void give_all(sy_lots *lots, sy_slab *unit, unsigned free, unsigned first
     lots->unit_count++;
     lots->no_hole = 0;
     own(unit, free, lots);
-    lots->held += sy_count_bits(free) * SY_LOT_GRAINS;
+    lots->held += (size_t)sy_count_bits(free) * SY_LOT_GRAINS;
     set_hole(lots, unit, first, run_length(free, first));
 }
 
@@ -392,7 +392,7 @@ static void give_up_unit(sy_lots *lots, sy_slab *unit) {
     }
     unlink_from(&lots->units, unit);
     lots->unit_count--;
-    lots->held -= sy_count_bits(unit->owned) * SY_LOT_GRAINS;
+    lots->held -= (size_t)sy_count_bits(unit->owned) * SY_LOT_GRAINS;
     own(unit, unit->owned, NULL);
     unit->lots_are = FULL;
     settle(unit);
@@ -522,7 +522,7 @@ static size_t verify(const sy_lots *lots) {
     for (unsigned i = 0; i < lots->few_count; i++)
         held += (size_t)lots->few[i].count * SY_LOT_GRAINS;
     for (const sy_slab *unit = unit_of(lots->units); unit; unit = next_unit(unit), units++)
-        held += sy_count_bits(unit->owned) * SY_LOT_GRAINS;
+        held += (size_t)sy_count_bits(unit->owned) * SY_LOT_GRAINS;
     bool counted =
         tally.objects == lots->objects && tally.grains == lots->grains && units == lots->unit_count;
     return tally.wrong + !counted + (held != lots->held);

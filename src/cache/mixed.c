@@ -162,7 +162,7 @@ static void take_out(sy_slab *unit) {
         sy_heap_node *before = unit->node.previous, *after = unit->node.sibling;
         *(before ? &before->sibling : &mixing.waiting) = after;
         if (after) after->previous = before;
-    } else if (bin != SY_BIN_UNIT_FULL && bin < SY_BIN_UNIT_LOTS) {
+    } else if (bin != SY_BIN_UNIT_FULL && bin < BINS) {
         sy_heap_remove(&mixing.heap[bin], &unit->node);
         if (!mixing.heap[bin]) mixing.occupied[bin / 64] &= ~(UINT64_C(1) << bin % 64);
     }

@@ -255,7 +255,8 @@ sy_fault sy_cache_fault(const sy_cache *cache, sy_fault_kind kind, uintptr_t add
     if (guarding) kind = SY_FAULT_WRONG_CACHE;
     if (kind == SY_FAULT_WRONG_CACHE && found && found->class_number && cache->class_number)
         kind = SY_FAULT_WRONG_SIZE;
-    bool is_elsewhere = (slab || guarding) && found != cache && kind != SY_FAULT_DOUBLE_FREE;
+    bool is_here = found && found == cache;
+    bool is_elsewhere = (slab || guarding) && !is_here && kind != SY_FAULT_DOUBLE_FREE;
     sy_fault fault = {
         .kind = kind,
         .cache = cache->name,

@@ -429,7 +429,8 @@ static void *begin_object(sy_guarded *run, sy_watch *watch, uintptr_t object, si
 /* NULL: there is no run for it. */
 static void *make_object(sy_watch *watch, size_t size, size_t align, sy_guard_need need) {
     bool left, copies = copies_stacks(watch);
-    sy_stamp allocated = copies ? (sy_stamp){0} : stamp();
+    sy_stamp allocated = {0};
+    if (!copies) allocated = stamp();
     need.site = (copies ? sy_stack_site() : allocated.stack) % SITES;
     sy_guarded *run = take_run(&need, &left);
     if (!run) return NULL;

@@ -474,8 +474,8 @@ static char own_defaults[80];
 static sy_word word_of(const char *text) { return (sy_word){text, strlen(text)}; }
 
 static void keep_defaults(const char *defaults) {
-    for (size_t i = 0; defaults[i] && i < sizeof own_defaults - 2; i++)
-        own_defaults[i] = defaults[i] == ',' ? 0 : defaults[i];
+    for (size_t i = 0; i < sizeof own_defaults - 2 && defaults[i]; i++)
+        if (defaults[i] != ',') own_defaults[i] = defaults[i];
 }
 
 /* The option as the table describes it, with the default that it has in this library. */

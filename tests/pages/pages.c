@@ -96,8 +96,8 @@ int madvise(void *start, size_t bytes, int advice) {
     return is_page(start) ? (int)syscall(SYS_madvise, start, whole(bytes), advice) : refuse();
 }
 
-/* A free place at a large page. A mapping is lengthened there, and removed: a new one would count as
- * locked memory where all is locked. */
+/* A free place at a large page. A mapping is lengthened there, and removed: a new one would count
+ * as locked memory where all is locked. */
 static char *find_place(size_t bytes) {
     char *one = map(NULL, SMALL, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (one == MAP_FAILED) return NULL;

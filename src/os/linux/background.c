@@ -232,7 +232,7 @@ static int make_reader(const sy_os_background *thread, uintptr_t *reader) {
         *reader = (uintptr_t)&readers_room;
         return sy_linux_start_hidden(&readers_room, thread->stack, run_apart, (void *)thread);
     }
-    pthread_t started;
+    pthread_t started = 0;
     int error = start(run_apart, thread, PTHREAD_CREATE_JOINABLE, &started);
     *reader = (uintptr_t)started;
     return result_of(error);

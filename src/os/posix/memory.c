@@ -51,16 +51,15 @@ int sy_os_populate(void *start, size_t bytes) {
     return 0;
 }
 
-/* Puts a new mapping in the place of an old one. If the system has refused that, it may have taken
- * the old one away, where another thread could get a mapping: then nothing goes on. */
+/* Puts a new mapping in the place of an old one; -1 with ENOMEM: the old one is still there,
+ * because a limit refuses a new one. Systems look at limits before they take the old one away. If
+ * it is gone for another reason, another thread could get a mapping there: then nothing goes on. */
 static int map_over(void *start, size_t bytes, int access) {
     const int here = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
-    int saved = errno;
     if (mmap(start, bytes, access, here, -1, 0) == start) return 0;
-    if (mmap(start, bytes, PROT_NONE, here, -1, 0) != start || mprotect(start, bytes, access) != 0)
+    if (msync(start, bytes, MS_ASYNC) != 0)
         sy_os_abort("slabyard: the system cannot map memory again\n");
-    errno = saved;
-    return 0;
+    return sy_os_failed(ENOMEM);
 }
 
 int sy_os_discard(void *start, size_t bytes) {

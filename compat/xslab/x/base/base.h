@@ -20,7 +20,7 @@
 #endif
 
 /* Begin the definition of a struct with a type name, and of an enum whose values are ints:
- * XDEF_STRUCT(point) { int x, y; }; */
+ * XDEF_STRUCT(point) { int x, y; }; NOLINTBEGIN(bugprone-macro-parentheses): these are names */
 #define XDEF_STRUCT(name)     \
     typedef struct name name; \
     struct name
@@ -31,6 +31,7 @@
 /* Declare a type for pointers to what only a library knows. */
 #define XDEF_HANDLE(name)          typedef void *name
 #define XDEF_HANDLE_EXPLICIT(name) typedef struct name *name
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* The struct of `type` whose `member` has the address `pointer`. */
 #define xContainerOf(pointer, type, member) \

@@ -16,14 +16,14 @@ use crate::part::{self, Common, Report};
 use crate::stats::median;
 use crate::table::Table;
 use crate::vmem::plot::{document, Line, Picture};
-use servers::{Caches, Contender, Malloc, Slabs};
+use servers::{Caches, Contender, Malloc, Scopes, Slabs};
 use std::fmt::Write;
 use trace::{Load, Nobody, Server, Trace};
 
 /// A server of requests only: slabs that become empty, and resident memory after each burst.
 ///
-/// Caches with epochs, caches without, and the malloc of each allocator serve the same requests,
-/// each in a process of its own. Figures are medians; every burst is kept as CSV, and as a picture
+/// Caches with epochs, caches without, scopes, and the malloc of each allocator serve the same
+/// requests, each in a process of its own. Figures are medians; every burst is kept as CSV, and as a picture
 /// as SVG.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Options {
@@ -92,6 +92,10 @@ fn measure(who: Contender, told: bool, load: Load) -> Option<Answer> {
         Some(allocator) => {
             let _held = allocator.enter_thread();
             let mut server = Malloc::open(&allocator, told)?;
+            (Slabs::default(), serve(&mut trace, &mut server))
+        }
+        None if who == Contender::Scoped => {
+            let mut server = Scopes::open(told);
             (Slabs::default(), serve(&mut trace, &mut server))
         }
         None => {

@@ -1,4 +1,5 @@
-//! The contenders: Slabyard's caches in three arrangements, and the `malloc` of each allocator.
+//! The contenders: Slabyard's caches in three arrangements, its scopes, and the `malloc` of each
+//! allocator.
 
 use super::trace::{Life, Object, Server, SIZES};
 use crate::allocators::{self, Allocator};
@@ -15,15 +16,18 @@ pub enum Contender {
     Split,
     /// A cache for each kind.
     Mixed,
+    /// `sy_malloc`, with a scope for each burst. Kept objects are allocated outside of it.
+    Scoped,
     /// `malloc` and `free` of the allocator of that name.
     Malloc(&'static str),
 }
 
 /// All, in the order of the table.
-pub const ALL: [Contender; 10] = [
+pub const ALL: [Contender; 11] = [
     Contender::Grouped,
     Contender::Split,
     Contender::Mixed,
+    Contender::Scoped,
     Contender::Malloc("heap"),
     Contender::Malloc("mimalloc"),
     Contender::Malloc("jemalloc"),
@@ -39,6 +43,7 @@ impl Contender {
             Contender::Grouped => "grouped",
             Contender::Split => "split",
             Contender::Mixed => "mixed",
+            Contender::Scoped => "scoped",
             Contender::Malloc(name) => name,
         }
     }
@@ -186,6 +191,64 @@ impl Server for Caches {
                 assert_eq!(sys::sy_epoch_end(self.epoch), 0);
                 sys::sy_epoch_close(self.epoch);
             }
+            if self.trims {
+                sys::sy_trim_some(usize::MAX, u64::MAX);
+            }
+        }
+    }
+}
+
+/// `sy_malloc`, with a scope for each burst.
+pub struct Scopes {
+    scope: *mut sys::sy_scope,
+    trims: bool,
+}
+
+impl Scopes {
+    pub fn open(trims: bool) -> Scopes {
+        Scopes {
+            scope: core::ptr::null_mut(),
+            trims,
+        }
+    }
+}
+
+impl Server for Scopes {
+    fn begin_burst(&mut self) {
+        // SAFETY: the name is a C string, and the scope exists until the end of the burst.
+        unsafe {
+            self.scope = sys::sy_scope_create(c"burst".as_ptr());
+            assert_eq!(sys::sy_scope_enter(self.scope), 0);
+        }
+    }
+
+    fn take(&mut self, kind: usize, life: Life) -> *mut u8 {
+        let kept = life == Life::Kept;
+        // SAFETY: this thread leaves what it has entered.
+        let address = unsafe {
+            if kept {
+                assert_eq!(sys::sy_scope_enter(core::ptr::null_mut()), 0);
+            }
+            let address = sys::sy_malloc(SIZES[kind]);
+            if kept {
+                assert_eq!(sys::sy_scope_leave(core::ptr::null_mut()), 0);
+            }
+            address.cast()
+        };
+        fill(address, SIZES[kind]);
+        address
+    }
+
+    fn give(&mut self, object: Object) {
+        // SAFETY: taken from sy_malloc, and given back once.
+        unsafe { sys::sy_free(object.address.cast()) };
+    }
+
+    fn end_burst(&mut self) {
+        // SAFETY: this thread entered the scope, and does not use it after destroying it.
+        unsafe {
+            assert_eq!(sys::sy_scope_leave(self.scope), 0);
+            assert_eq!(sys::sy_scope_destroy(self.scope), 0);
             if self.trims {
                 sys::sy_trim_some(usize::MAX, u64::MAX);
             }
