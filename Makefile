@@ -43,7 +43,7 @@ models: ## check models of the lock-free code in all orders of their threads' st
 	@scripts/install.sh test
 	@tests/models/run $(ARGS)
 
-bench: ## measure Slabyard and its peers in one interleaved run (ARGS=--quick, vmem, requests, checks, rust, survivors, cpp, server, truth, programs, service, threads, littered, seeds, --help)
+bench: ## measure Slabyard and its peers in one interleaved run (ARGS=--quick, vmem, requests, checks, rust, survivors, cpp, server, truth, programs, service, sessions, threads, littered, seeds, --help)
 	@scripts/install.sh $(if $(filter server,$(ARGS)),bench-server,bench)
 	@$(if $(filter programs littered,$(ARGS)),scripts/install.sh bench-programs || echo "programs that are missing are left out")
 	@$(if $(filter threads,$(ARGS)),scripts/install.sh bench-threads || echo "programs that are missing are left out")

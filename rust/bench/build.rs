@@ -230,10 +230,9 @@ fn thread_programs() {
     let output = output_folder("threads");
     programs_of("kernels/threads", &c_program(), &[], &["-pthread"], &output);
     println!("cargo::rustc-env=BENCH_THREADS={}", output.display());
-    musl_programs();
 }
 
-/// Linked statically with musl, these programs once more: with musl's malloc in the folder `own`,
+/// Linked statically with musl, the same workloads once more: with musl's malloc in the folder `own`,
 /// and with Slabyard's in the folder `slabyard`. If there is no compiler for musl, it is looked for
 /// again after packages have been installed.
 fn musl_programs() {
@@ -352,11 +351,12 @@ fn main() {
     println!("cargo::rustc-env=BENCH_RUSTC={}", rustc_version());
     let has = |feature: &str| std::env::var_os(format!("CARGO_FEATURE_{feature}")).is_some();
     let is_whole = has("KERNELS") && has("PEERS");
-    let programs: [(&str, fn()); 5] = [
+    let programs: [(&str, fn()); 6] = [
         ("BENCH_KV_SERVER", key_value_server),
         ("BENCH_TRUTH", truth_programs),
         ("BENCH_PROGRAMS", allocator_programs),
         ("BENCH_THREADS", thread_programs),
+        ("BENCH_MUSL", musl_programs),
         ("BENCH_LITTER", litter_library),
     ];
     for (name, compile) in programs {

@@ -26,6 +26,8 @@
 //! * `truth`: programs run for real, beside what `slabyard compare` predicts for them;
 //! * `programs`: the workloads of published allocator benchmarks, and real programs, over each malloc;
 //! * `service`: resident memory of a service whose load rises and falls, over each malloc;
+//! * `sessions`: a session store through a day, where sessions move, over each malloc, and in
+//!   sharded-slab;
 //! * `survivors`: few survivors of many objects, where objects move and where they stay;
 //! * `threads`: workloads of people whose process was killed: memory after most was freed;
 //! * `littered`: loops and whole programs on a heap that was fragmented before.
@@ -70,6 +72,8 @@ pub mod rust;
 pub mod server;
 #[cfg(feature = "peers")]
 pub mod service;
+#[cfg(feature = "peers")]
+pub mod sessions;
 pub mod stats;
 #[cfg(feature = "peers")]
 pub mod survivors;

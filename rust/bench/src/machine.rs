@@ -20,6 +20,11 @@ pub fn cpu_ns() -> u64 {
     clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// CPU time of all threads of this process, in nanoseconds.
+pub fn process_cpu_ns() -> u64 {
+    clock(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
 /// Page faults of this thread for which nothing was read from a disk.
 pub fn faults() -> u64 {
     // SAFETY: all-zero is a value, and the call fills it.

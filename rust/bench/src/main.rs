@@ -7,8 +7,8 @@ use slabyard_bench::part::{self, Common, Report, Sampling};
 use slabyard_bench::rows::{self, Row, SIZES};
 use slabyard_bench::run::{self, Plan};
 use slabyard_bench::{
-    alone, checks, cpp, littered, programs, report, requests, rust, server, service, survivors,
-    threads, truth, vmem,
+    alone, checks, cpp, littered, programs, report, requests, rust, server, service, sessions,
+    survivors, threads, truth, vmem,
 };
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -71,6 +71,7 @@ enum Other {
     Truth(truth::Options),
     Programs(programs::Options),
     Service(service::Options),
+    Sessions(sessions::Options),
     /// Few survivors of many objects only: resident memory after the others were freed at random,
     /// and what objects that move cost.
     ///
@@ -214,6 +215,7 @@ fn bench_other(other: &Other) -> Result<ExitCode, String> {
         Other::Truth(options) => truth::bench(options),
         Other::Programs(options) => programs::bench(options),
         Other::Service(options) => service::bench(options),
+        Other::Sessions(options) => sessions::bench(options),
         Other::Survivors(options) => alone::bench::<survivors::Row>(options),
         Other::Threads(options) => threads::bench(options),
         Other::Littered(options) => littered::bench(options),
