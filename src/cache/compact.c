@@ -201,7 +201,7 @@ static size_t move_batch(sy_cache *cache, sy_batch_of_moves *batch) {
 /* ---- steps ---- */
 
 static bool move_step(sy_cache *cache, sy_compaction *walk, bool aged) {
-    sy_batch_of_moves batch = {.of = sy_mover_begin(cache)};
+    sy_batch_of_moves batch = {.of = sy_mover_begin(cache, !aged)};
     if (!batch.of) return false;
     sy_lock_acquire(&cache->lock);
     bool more = choose(cache, walk, &batch) || begin_round(cache, walk, aged);

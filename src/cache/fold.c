@@ -237,7 +237,7 @@ static bool can_discard(const sy_cache *cache) {
 bool sy_blocks_fold_step(sy_cache *cache, bool *begun, bool aged, size_t *bytes) {
     uint64_t free[SY_BLOCK_BITMAP_WORDS];
     if (!can_discard(cache)) return false;
-    sy_moves *moves = sy_mover_begin(cache);
+    sy_moves *moves = sy_mover_begin(cache, !aged);
     if (!moves) return false;
     int error = errno;
     sy_lock_acquire(&cache->lock);

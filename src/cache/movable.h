@@ -132,8 +132,8 @@ typedef struct sy_compaction {
 
 /*
  * Does one step of some 20 us: moves a few objects. False: nothing is left to do, or another thread
- * moves objects. `aged`: by a pass by age, which only moves if much can be emptied. It may call the
- * cache's `relocate`.
+ * moves objects for long. `aged`: by a pass by age, which only moves if much can be emptied, and
+ * does not wait for another thread. It may call the cache's `relocate`.
  */
 bool sy_cache_compact_step(sy_cache *cache, sy_compaction *walk, bool aged);
 /* Does all steps. Returns the bytes that went back to the system. */

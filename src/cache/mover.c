@@ -7,18 +7,39 @@
 #include "magazine/readers.h"
 #include "os/os.h"
 
+enum { WAIT_NS = 10000000 };
+
 static SY_TLS char own_mark;        /* its address stands for this thread */
 static _Atomic(const char *) mover; /* the thread that is in a step; NULL: none is */
-static _Atomic uint32_t steps;      /* have ended; forks wait for the next one */
+static _Atomic uint32_t steps;      /* have ended; others wait for the next one */
+static _Atomic uint32_t waiting;    /* threads that wait to begin a step */
 static _Atomic uint32_t forks;      /* under way: no step begins */
 static sy_moves at_work;            /* of the mover; on a stack it would be a large frame */
 
 static bool is_mover(void) { return atomic_load(&mover) == &own_mark; }
 
-sy_moves *sy_mover_begin(sy_cache *cache) {
+static bool become_mover(void) {
     const char *none = NULL;
-    if (sy_readers_has_own() || !atomic_compare_exchange_strong(&mover, &none, &own_mark))
-        return NULL;
+    return atomic_compare_exchange_strong(&mover, &none, &own_mark);
+}
+
+static bool await_turn(void) {
+    uint64_t now = sy_os_now(), end = now + WAIT_NS;
+    bool begun = false;
+    atomic_fetch_add(&waiting, 1);
+    for (; !begun && now < end; now = sy_os_now()) {
+        uint32_t ended = atomic_load(&steps);
+        begun = become_mover();
+        if (!begun) sy_os_wait_for(&steps, ended, end - now);
+    }
+    atomic_fetch_sub(&waiting, 1);
+    return begun;
+}
+
+sy_moves *sy_mover_begin(sy_cache *cache, bool waits) {
+    if (sy_readers_has_own() || is_mover()) return NULL;
+    bool may_begin = waits || !atomic_load_explicit(&waiting, memory_order_relaxed);
+    if (!(may_begin && become_mover()) && !(waits && await_turn())) return NULL;
     at_work.cache = cache;
     if (!atomic_load(&forks)) return &at_work;
     sy_mover_end();
@@ -30,7 +51,7 @@ void sy_mover_end(void) {
     sy_fork_order();
     atomic_store(&mover, NULL);
     atomic_fetch_add(&steps, 1);
-    if (atomic_load(&forks)) sy_os_wake(&steps, 1 << 20);
+    if (atomic_load(&forks) || atomic_load(&waiting)) sy_os_wake(&steps, 1 << 20);
 }
 
 /* ---- fork ---- */
@@ -72,6 +93,7 @@ static void abandon_step(void) {
 
 static void forget_mover(void) {
     atomic_store(&forks, own_forks);
+    atomic_store(&waiting, 0);
     sy_readers_forget_others();
     if (another_moves()) abandon_step();
 }

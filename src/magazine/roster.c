@@ -26,7 +26,7 @@ sy_client *sy_roster_at(unsigned number) { return clients[number]; }
 
 /* ---- pins and slow paths of this thread ---- */
 
-enum { NOTED = 16 }; /* entries in each list: more than the program's functions nest */
+enum { NOTED = 8 }; /* entries in each list: more than the program's functions nest */
 
 /*
  * A thread that is in a function of the program never waits for pins: it may have the pin itself,

@@ -44,8 +44,9 @@ for round in 1 2 3; do
     fi
     [ "$(grep -c '^\$[0-9]* = (void \*) 0x[0-9a-f]*[1-9a-f]' "attach$round.log")" = 2 ] ||
         fail "malloc in a call by gdb returned nothing"
-    grep -q '"slabyard' "attach$round.log" || fail "gdb does not show the background threads by name"
 done
+# In the first round the thread may not have its name yet.
+grep -q '"slabyard' attach3.log || fail "gdb does not show the background threads by name"
 exec 3>&-
 wait $pid || fail "the program did not end well after gdb had detached"
 

@@ -33,7 +33,7 @@ static void in_forks(void) {
 }
 
 static void in_vforks(const char *program) {
-    for (int round = 0; round < 50; round++) {
+    for (volatile int round = 0; round < 50; round++) {
         pid_t child = vfork();
         if (child == 0) {
             execl(program, program, "inner", (char *)NULL);
@@ -46,7 +46,7 @@ static void in_vforks(const char *program) {
 /* The child of a vfork runs in its parent's memory and thread. Some allocate there, although POSIX
  * forbids it. */
 static void allocating_in_vforks(void) {
-    for (int round = 0; round < 50; round++) {
+    for (volatile int round = 0; round < 50; round++) {
         pid_t child = vfork();
         if (child == 0) {
             char *volatile block = malloc(100 + (size_t)round * 1000);

@@ -60,7 +60,7 @@ done
 if [ -x "${SITE_TOOLS:-$root/build/site-venv}/bin/sphinx-build" ]; then
     for name in $(nm -D --defined-only "$libdir/libslabyard.so" |
         awk '$2 == "T" { sub(/@.*/, "", $3); print $3 }' |
-        grep -vE '_abi_|_slow$|(_stats|_end)_sized$|^sy_(each_|vmem_walk)'); do # or former names
+        grep -vE '_abi_|_slow$|_(stats|account|end)_sized$|^sy_(each_|vmem_walk)'); do # or former names
         [ -e "$prefix/share/man/man3/$name.3" ] || fail "$name has no man page"
     done
     "$root/tests/docs/manual.sh" "$prefix/share/man" || fail "the manual is wrong"

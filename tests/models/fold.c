@@ -69,7 +69,8 @@ void sy_side_give(void *given, size_t bytes) {
 
 static sy_moves moves;
 
-sy_moves *sy_mover_begin(sy_cache *of) {
+sy_moves *sy_mover_begin(sy_cache *of, bool waits) {
+    (void)waits;
     moves.cache = of;
     moves.chosen = 0;
     return &moves;

@@ -538,6 +538,36 @@ static void nothing_moves_if_the_barrier_fails_later(void **state) {
     end(cache);
 }
 
+/* ---- several movers ---- */
+
+static void *let_go_soon(void *arg) {
+    nanosleep(&(struct timespec){0, 5000000}, NULL);
+    sem_post(&may_go_on);
+    return arg;
+}
+
+/* Each of these calls waits for some milliseconds. */
+
+static void a_compaction_waits_for_a_step_of_another_one(void **state) {
+    (void)state;
+    pthread_t mover, other;
+    sy_cache *cache = make_moving(0, &mover);
+    must(pthread_create(&other, NULL, let_go_soon, NULL) == 0);
+    for (int i = 0; i < 500 && stats_of(cache).moves == 0; i++)
+        sy_cache_compact(cache, SIZE_MAX, UINT64_MAX);
+    assert_true(stats_of(cache).moves > 0);
+    pthread_join(other, NULL);
+    end_moving(cache, mover);
+}
+
+static void a_compaction_does_not_wait_for_ever(void **state) {
+    (void)state;
+    pthread_t mover;
+    sy_cache *cache = make_moving(0, &mover);
+    assert_int_equal(sy_cache_compact(cache, SIZE_MAX, UINT64_MAX), 0);
+    end_moving(cache, mover);
+}
+
 /* ---- fork ---- */
 
 static void use_in_child(void *arg) {
@@ -670,6 +700,8 @@ int main(void) {
         cmocka_unit_test(a_reserve_keeps_its_slabs),
         cmocka_unit_test(what_the_system_refuses_is_made_up_for),
         cmocka_unit_test(nothing_moves_if_the_barrier_fails_later),
+        cmocka_unit_test(a_compaction_waits_for_a_step_of_another_one),
+        cmocka_unit_test(a_compaction_does_not_wait_for_ever),
         cmocka_unit_test(the_child_of_a_fork_moves_its_copies),
         cmocka_unit_test(a_fork_in_the_middle_of_a_move_leaves_the_objects),
         cmocka_unit_test(the_child_has_no_guards_of_other_threads),
