@@ -422,7 +422,6 @@ fn costs(cost: Cost, job: &Job<Row>) -> Vec<Sampled> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::alone::job::Effort;
     use crate::alone::Row as _;
 
     #[test]
@@ -431,19 +430,5 @@ mod tests {
             assert_eq!(Row::find(&row.name()), Some(row));
             assert!(row.names().contains(&row.peer()));
         }
-    }
-
-    #[test]
-    fn few_survivors_keep_less_memory_where_they_move() {
-        let row = Row::find("memory-random/256/5").unwrap();
-        let left = |who: &str| {
-            let job = Job {
-                row,
-                who: who.to_owned(),
-                effort: Effort::least(),
-            };
-            job.figures().unwrap()[0].value
-        };
-        assert!(left(MOVE) < 25.0 && left(STAY) > 50.0);
     }
 }
