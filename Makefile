@@ -26,10 +26,10 @@ demo: ## record a real program's allocations and compare allocators on them
 quick: ## test a change of a C file: unit tests, misuse and short stress; under a minute
 	@scripts/test.sh quick
 
-test: ## run the tests that a change has to pass, with sanitizers; 11 to 20 minutes on two cores
+test: ## run the tests that a change has to pass, with sanitizers; 15 to 25 minutes on two cores
 	@scripts/test.sh merge
 
-check-all: ## run all tests, in all builds, at full length; an hour on two cores
+check-all: ## run all tests, in all builds, at full length; two to three hours on two cores
 	@scripts/test.sh everything
 
 test-programs: build ## run real programs under the drop-in malloc (ARGS="redis git": only these; or --checked, --list, --options=LIST)

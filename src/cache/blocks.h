@@ -96,9 +96,10 @@ void sy_block_delist(sy_blocks *blocks, sy_ordinal_block *block);
 /*
  * Does one step: folds a block with few live objects, if none of them is in use. False: it has
  * looked at all blocks. *begun is false before the first step. `aged`: it folds only blocks that
- * were not used for a while. *bytes grows by the bytes discarded. No lock is held.
+ * were not used for a while. `wait_ns`: for another thread's step (mover.h). *bytes grows by the
+ * bytes discarded. No lock is held.
  */
-bool sy_blocks_fold_step(sy_cache *cache, bool *begun, bool aged, size_t *bytes);
+bool sy_blocks_fold_step(sy_cache *cache, bool *begun, bool aged, uint64_t wait_ns, size_t *bytes);
 
 /* Unfolds a block. The lock is held, or the child of a fork recovers. */
 void sy_block_unfold(sy_cache *cache, sy_ordinal_block *block);

@@ -201,7 +201,7 @@ static size_t move_batch(sy_cache *cache, sy_batch_of_moves *batch) {
 /* ---- steps ---- */
 
 static bool move_step(sy_cache *cache, sy_compaction *walk, bool aged) {
-    sy_batch_of_moves batch = {.of = sy_mover_begin(cache, !aged)};
+    sy_batch_of_moves batch = {.of = sy_mover_begin(cache, walk->wait_ns)};
     if (!batch.of) return false;
     sy_lock_acquire(&cache->lock);
     bool more = choose(cache, walk, &batch) || begin_round(cache, walk, aged);
@@ -211,6 +211,8 @@ static bool move_step(sy_cache *cache, sy_compaction *walk, bool aged) {
     return more;
 }
 
+enum { WAIT_NS = 10000000 }; /* for another thread's step, in a call of the program's */
+
 /* In the child of a fork, `relocate` could get an object that another thread was just making. */
 static bool may_move(const sy_cache *cache) { return !cache->relocate || !sy_readers_lost_any(); }
 
@@ -218,11 +220,11 @@ bool sy_cache_compact_step(sy_cache *cache, sy_compaction *walk, bool aged) {
     if (!sy_cache_moves(cache)) return false;
     if (!walk->moved && may_move(cache) && move_step(cache, walk, aged)) return true;
     walk->moved = true;
-    return sy_blocks_fold_step(cache, &walk->folding, aged, &walk->discarded);
+    return sy_blocks_fold_step(cache, &walk->folding, aged, walk->wait_ns, &walk->discarded);
 }
 
 size_t sy_cache_compact_all(sy_cache *cache) {
-    sy_compaction walk = {.begun = false};
+    sy_compaction walk = {.wait_ns = WAIT_NS};
     while (sy_cache_compact_step(cache, &walk, false)) {}
     return walk.discarded;
 }
@@ -237,7 +239,7 @@ static void drain(sy_client *client, uint64_t end) {
 size_t sy_cache_compact(sy_cache *cache, size_t bytes, uint64_t budget_ns) {
     int error = errno;
     uint64_t now = sy_os_now(), end = budget_ns > UINT64_MAX - now ? UINT64_MAX : now + budget_ns;
-    sy_compaction walk = {.begun = false};
+    sy_compaction walk = {.wait_ns = budget_ns < WAIT_NS ? budget_ns : WAIT_NS};
     if (!sy_cache_moves(cache) || !sy_client_pin(&cache->client)) return 0;
     drain(&cache->client, end);
     while (walk.emptied < bytes && sy_os_now() < end &&

@@ -234,10 +234,10 @@ static bool can_discard(const sy_cache *cache) {
            sy_os_page_size() <= SY_BLOCK_ORDINALS * sizeof(uint64_t);
 }
 
-bool sy_blocks_fold_step(sy_cache *cache, bool *begun, bool aged, size_t *bytes) {
+bool sy_blocks_fold_step(sy_cache *cache, bool *begun, bool aged, uint64_t wait_ns, size_t *bytes) {
     uint64_t free[SY_BLOCK_BITMAP_WORDS];
     if (!can_discard(cache)) return false;
-    sy_moves *moves = sy_mover_begin(cache, !aged);
+    sy_moves *moves = sy_mover_begin(cache, wait_ns);
     if (!moves) return false;
     int error = errno;
     sy_lock_acquire(&cache->lock);

@@ -126,17 +126,18 @@ typedef struct sy_compaction {
     size_t left;                /* slabs that are not looked at yet in this round */
     const sy_slab *slab;        /* at work; no longer if it is not the first of the list */
     uint32_t index;             /* its slots below are done */
+    uint64_t wait_ns;           /* for another thread's step; 0: gives up (mover.h) */
     size_t emptied;             /* bytes of slabs that were emptied */
     size_t discarded;           /* bytes of words that went back to the system */
 } sy_compaction;
 
 /*
  * Does one step of some 20 us: moves a few objects. False: nothing is left to do, or another thread
- * moves objects for long. `aged`: by a pass by age, which only moves if much can be emptied, and
- * does not wait for another thread. It may call the cache's `relocate`.
+ * moves objects. `aged`: by a pass by age, which only moves if much can be emptied. It may call the
+ * cache's `relocate`.
  */
 bool sy_cache_compact_step(sy_cache *cache, sy_compaction *walk, bool aged);
-/* Does all steps. Returns the bytes that went back to the system. */
+/* Does all steps, and waits for other threads'. Returns the bytes that went back to the system. */
 size_t sy_cache_compact_all(sy_cache *cache);
 
 #endif

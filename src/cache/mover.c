@@ -7,8 +7,6 @@
 #include "magazine/readers.h"
 #include "os/os.h"
 
-enum { WAIT_NS = 10000000 };
-
 static SY_TLS char own_mark;        /* its address stands for this thread */
 static _Atomic(const char *) mover; /* the thread that is in a step; NULL: none is */
 static _Atomic uint32_t steps;      /* have ended; others wait for the next one */
@@ -23,8 +21,8 @@ static bool become_mover(void) {
     return atomic_compare_exchange_strong(&mover, &none, &own_mark);
 }
 
-static bool await_turn(void) {
-    uint64_t now = sy_os_now(), end = now + WAIT_NS;
+static bool await_turn(uint64_t wait_ns) {
+    uint64_t now = sy_os_now(), end = now + wait_ns;
     bool begun = false;
     atomic_fetch_add(&waiting, 1);
     for (; !begun && now < end; now = sy_os_now()) {
@@ -32,14 +30,14 @@ static bool await_turn(void) {
         begun = become_mover();
         if (!begun) sy_os_wait_for(&steps, ended, end - now);
     }
-    atomic_fetch_sub(&waiting, 1);
+    if (atomic_load(&waiting)) atomic_fetch_sub(&waiting, 1); /* 0 in a child of this thread's */
     return begun;
 }
 
-sy_moves *sy_mover_begin(sy_cache *cache, bool waits) {
+sy_moves *sy_mover_begin(sy_cache *cache, uint64_t wait_ns) {
     if (sy_readers_has_own() || is_mover()) return NULL;
-    bool may_begin = waits || !atomic_load_explicit(&waiting, memory_order_relaxed);
-    if (!(may_begin && become_mover()) && !(waits && await_turn())) return NULL;
+    bool may_begin = wait_ns || !atomic_load_explicit(&waiting, memory_order_relaxed);
+    if (!(may_begin && become_mover()) && !(wait_ns && await_turn(wait_ns))) return NULL;
     at_work.cache = cache;
     if (!atomic_load(&forks)) return &at_work;
     sy_mover_end();

@@ -20,9 +20,9 @@ typedef struct sy_moves {
 } sy_moves;
 
 /* Begins a step; NULL: another thread is in one, this thread is in a read guard, or the process
- * forks. `waits`: waits some milliseconds for the other thread, which then begins no further step
- * without waiting in its turn. No lock is held. */
-sy_moves *sy_mover_begin(sy_cache *cache, bool waits);
+ * forks. Waits up to `wait_ns` for the other thread's step; meanwhile no thread begins one with 0.
+ * No lock is held. */
+sy_moves *sy_mover_begin(sy_cache *cache, uint64_t wait_ns);
 void sy_mover_end(void);
 
 extern SY_HIDDEN const sy_part sy_mover_part;

@@ -69,8 +69,8 @@ void sy_side_give(void *given, size_t bytes) {
 
 static sy_moves moves;
 
-sy_moves *sy_mover_begin(sy_cache *of, bool waits) {
-    (void)waits;
+sy_moves *sy_mover_begin(sy_cache *of, uint64_t wait_ns) {
+    (void)wait_ns;
     moves.cache = of;
     moves.chosen = 0;
     return &moves;
@@ -97,7 +97,7 @@ static void fold_once(void *arg) {
     size_t bytes = 0;
     (void)arg;
     begin_thread();
-    sy_blocks_fold_step(&cache, &begun, false, &bytes);
+    sy_blocks_fold_step(&cache, &begun, false, 0, &bytes);
 }
 
 static uint64_t content_now(void) {

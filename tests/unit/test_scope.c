@@ -950,17 +950,23 @@ static void a_thread_without_memory_stays_outside(void **state) {
     destroy(scope);
 }
 
-static void at_a_limit_an_allocation_in_a_scope_fails(void **state) {
-    (void)state;
-    sy_scope *scope = make_scope();
-    enter(scope);
-    sy_free(sy_malloc(64));
+/* Sets a limit, and allocates as many objects of 64 bytes as fit below it. */
+static size_t fill_to_a_limit(void) {
     sy_trim();
     sy_stats stats;
     sy_get_stats(&stats);
     must(sy_set_limit(&(sy_limit){.hard = stats.slabs + stats.spans + (1 << 20)}) == 0);
     size_t count = 0;
     while (count < MANY && (many[count] = sy_malloc(64)) != NULL) count++;
+    return count;
+}
+
+static void at_a_limit_an_allocation_in_a_scope_fails(void **state) {
+    (void)state;
+    sy_scope *scope = make_scope();
+    enter(scope);
+    sy_free(sy_malloc(64));
+    size_t count = fill_to_a_limit();
     must(count < MANY && count > 10000 && errno == ENOMEM);
     must(sy_last_refusal() == SY_REFUSAL_PROCESS_LIMIT);
     sy_free(many[0]);
@@ -980,12 +986,7 @@ static void what_failed_once_fits_when_neighbours_are_free(void **state) {
     enter(scope);
     sy_free(sy_malloc(64));
     sy_free(sy_malloc(512));
-    sy_trim();
-    sy_stats stats;
-    sy_get_stats(&stats);
-    must(sy_set_limit(&(sy_limit){.hard = stats.slabs + stats.spans + (1 << 20)}) == 0);
-    size_t count = 0;
-    while (count < MANY && (many[count] = sy_malloc(64)) != NULL) count++;
+    size_t count = fill_to_a_limit();
     for (size_t i = 0; i < count; i += 4) sy_free(many[i]);
     sy_thread_flush();
     must(sy_malloc(512) == NULL && errno == ENOMEM);
