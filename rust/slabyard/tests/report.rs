@@ -45,19 +45,20 @@ fn misuse_is_reported_as_a_value() {
     assert_eq!((kind, name.as_str()), (FaultKind::DoubleFree, "misused"));
 
     let object = cache.insert([1u8; 24]);
-    // SAFETY: none: this is the misuse. The red zone makes the written byte accessible.
+    // SAFETY: none: this is the misuse. The red zone makes the written byte accessible, and has
+    // random bytes of which none is ASCII.
     unsafe {
         CacheBox::as_ptr(&object)
             .cast::<u8>()
             .cast_mut()
             .add(24)
-            .write_volatile(0xee)
+            .write_volatile(b'!')
     };
     drop(object);
     let (kind, _, offset, damage, text) = last();
     assert_eq!(
         (kind, offset, damage),
-        (FaultKind::Overflow, 24, vec![0xee])
+        (FaultKind::Overflow, 24, vec![b'!'])
     );
     assert!(text.starts_with("overflow in \"misused\" at 0x"), "{text}");
     assert!(text.contains("(+24 of the object at 0x"), "{text}");
