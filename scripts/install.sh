@@ -23,6 +23,7 @@ runs() { # runs LANGUAGE COMPILER FLAGS...: compiles and links an empty program
         "$@" -x "$language" - -o /dev/null >/dev/null 2>&1
 }
 has_wine() { have wine64 || [ -x /usr/lib/wine/wine64 ] || [ "$(uname -m)" != x86_64 ]; }
+has_debootstrap() { PATH=$PATH:/usr/sbin have debootstrap; }
 has_boost() { g++ -fsyntax-only -include boost/pool/pool_alloc.hpp -x c++ /dev/null; }
 rust_version() { "$1" --version 2>/dev/null | awk '{ print $2 }'; }
 rust_is_new() { have cargo && have rustc && at_least "$(rust_version rustc)" "$rust_needed"; }
@@ -118,7 +119,7 @@ needs_of_packages() {
 debhelper | have dh | debhelper
 dpkg-buildpackage | have dpkg-buildpackage | dpkg-dev
 lintian | have lintian | lintian
-debootstrap | have debootstrap || [ -x /usr/sbin/debootstrap ] | debootstrap
+debootstrap | has_debootstrap | debootstrap
 rpm | have rpmbuild && have rpm2cpio | rpm
 cpio | have cpio | cpio
 rpmlint | have rpmlint | rpmlint
