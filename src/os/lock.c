@@ -52,15 +52,25 @@ static uint32_t number(void) {
     return sy_lock_self.number;
 }
 
-static bool is_mine(uint32_t word) { return word && (word & HOLDER) == number(); }
-
-/* Whether this thread holds the lock for a fork: then to acquire or release it changes nothing. */
-static bool is_for_fork(uint32_t word) {
-    return is_mine(word) && level_of(word) != 0 && level_of(word) != INHERITED;
-}
-
 static uint32_t load_word(const sy_lock *lock) {
     return atomic_load_explicit(&lock->word, memory_order_relaxed);
+}
+
+/* Returns the lock's word if this thread holds the lock, else 0. A handler of a signal may fork
+ * between the two loads: the child has another number, and another word in the locks that it holds.
+ * So both are read again. */
+static uint32_t load_mine(const sy_lock *lock) {
+    for (;;) {
+        uint32_t self = number(), word = load_word(lock);
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        if (self == number()) return (word & HOLDER) == self ? word : 0;
+    }
+}
+
+/* Whether the word is that of a lock held for a fork: then to acquire or release it changes
+ * nothing. */
+static bool is_for_fork(uint32_t word) {
+    return level_of(word) != 0 && level_of(word) != INHERITED;
 }
 
 static bool try_lock(sy_lock *lock, uint32_t word) {
@@ -96,7 +106,7 @@ static void wait_for(sy_lock *lock, uint32_t word) {
 
 void sy_lock_acquire_slow(sy_lock *lock) {
     uint32_t self = number();
-    if (!is_for_fork(load_word(lock))) wait_for(lock, self);
+    if (!is_for_fork(load_mine(lock))) wait_for(lock, self);
 }
 
 /* Returns what the word was. */
@@ -156,13 +166,13 @@ static void shed(void) {
 }
 
 void sy_lock_release_slow(sy_lock *lock) {
-    if (is_for_fork(load_word(lock))) return;
+    if (is_for_fork(load_mine(lock))) return;
     if (level_of(set_free(lock)) == INHERITED) shed();
 }
 
 bool sy_lock_is_mine(const sy_lock *lock) {
-    uint32_t word = load_word(lock);
-    return is_mine(word) && !is_for_fork(word);
+    uint32_t word = load_mine(lock);
+    return word && !is_for_fork(word);
 }
 
 /* ---- around a fork ---- */
@@ -194,7 +204,7 @@ static bool is_hopeless(uint32_t word) {
 }
 
 bool sy_lock_hold(sy_lock *lock) {
-    if (is_mine(load_word(lock))) return true;
+    if (load_mine(lock)) return true;
     for (uint32_t word = word_for_fork(); !try_lock(lock, word); word |= WAITED) {
         uint32_t seen = mark_waited(lock);
         if (seen && is_hopeless(seen)) return false;
@@ -219,7 +229,7 @@ bool sy_lock_guards(const sy_lock *lock) {
     return recovers || (fork_at.before && load_word(lock)) || sy_lock_has(lock);
 }
 
-bool sy_lock_has(const sy_lock *lock) { return fork_at.child || is_mine(load_word(lock)); }
+bool sy_lock_has(const sy_lock *lock) { return fork_at.child || load_mine(lock); }
 
 /* In the child, a lock that the thread held for work stays held, as INHERITED. A lock that it held
  * for an outer fork stays held for that fork. All others become free. */

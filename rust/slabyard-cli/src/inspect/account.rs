@@ -327,8 +327,9 @@ impl AreaSums {
             parts: Vec::new(),
             address_space: 0,
         };
-        let mut cursor = resident.cursor();
-        segments::each_of(heap, areas, &mut |segment| {
+        let (mut pages, mut cursor) = (resident.cursor(), resident.cursor());
+        let mut alike = |slab: &Range<u64>| pages.has_all(slab);
+        segments::each_of(heap, areas, &mut alike, &mut |segment| {
             sums.add_segment(heap, segment, cursor.between(segment.range.clone()));
         });
         sums

@@ -127,6 +127,17 @@ impl Slab {
         word.is_some_and(|word| word >> (slot % 64) & 1 == 1)
     }
 
+    /// Free slots below this one.
+    pub fn free_below(&self, slot: u64) -> u64 {
+        let whole = self.free.len().min((slot / 64) as usize);
+        let part = match self.free.get(whole) {
+            Some(word) => word & !(u64::MAX << (slot % 64)),
+            None => 0,
+        };
+        let ones = |word: &u64| u64::from(word.count_ones());
+        self.free[..whole].iter().map(ones).sum::<u64>() + ones(&part)
+    }
+
     /// The first slot from this one on whose bit differs; beyond the bits no slot is free.
     pub fn same_until(&self, slot: u64) -> u64 {
         let flip = if self.is_free(slot) { u64::MAX } else { 0 };
@@ -268,7 +279,8 @@ pub fn read(image: &Image, found: &Found) -> Result<Heap> {
     heap.caches =
         Arc::try_unwrap(caches).map_or_else(|caches| caches.all.clone(), |caches| caches.all);
     drop_overlaps(&mut heap);
-    heap.waiting.sort_unstable_by_key(|one| one.address);
+    // Long parts of it are in order, which this sort uses.
+    heap.waiting.sort_by_key(|one| one.address);
     let pairs = heap.waiting.windows(2);
     let twice = pairs.filter(|pair| pair[0].address == pair[1].address);
     let in_order = |pair: &[Waiting]| match pair[0].client <= pair[1].client {

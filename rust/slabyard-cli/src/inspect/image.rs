@@ -433,6 +433,16 @@ impl Cursor<'_> {
         self.last = runs.partition_point(|run| run.pages.end <= range.start);
         self.resident.between(range)
     }
+
+    /// Whether all of a range lies in one run: its pages are resident, with the same share.
+    pub fn has_all(&mut self, range: &Range<u64>) -> bool {
+        let runs = &self.resident.runs;
+        let holds = |run: &Run| run.pages.start <= range.start && range.end <= run.pages.end;
+        if !runs.get(self.last).is_some_and(holds) {
+            self.last = runs.partition_point(|run| run.pages.end <= range.start);
+        }
+        runs.get(self.last).is_some_and(holds)
+    }
 }
 
 #[derive(Debug)]

@@ -103,6 +103,7 @@ impl Reader<'_> {
                     reader.load(fields, ordinals, load);
                 }
             }
+            reader.heap.waiting.sort_unstable_by_key(|one| one.address);
         });
         Ok(())
     }
