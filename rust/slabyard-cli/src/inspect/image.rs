@@ -423,25 +423,27 @@ pub struct Cursor<'a> {
 
 impl Cursor<'_> {
     pub fn between(&mut self, range: Range<u64>) -> Weight {
-        let runs = &self.resident.runs;
-        let holds = |run: &&Run| run.pages.start <= range.start && range.end <= run.pages.end;
-        if let Some(run) = runs.get(self.last).filter(holds) {
-            let bytes = range.end.saturating_sub(range.start);
-            let shares = bytes as f64 * run.share;
-            return Weight { bytes, shares };
-        }
-        self.last = runs.partition_point(|run| run.pages.end <= range.start);
-        self.resident.between(range)
+        let Some(run) = self.run_with(&range) else {
+            return self.resident.between(range);
+        };
+        let bytes = range.end.saturating_sub(range.start);
+        let shares = bytes as f64 * run.share;
+        Weight { bytes, shares }
     }
 
     /// Whether all of a range lies in one run: its pages are resident, with the same share.
     pub fn has_all(&mut self, range: &Range<u64>) -> bool {
+        self.run_with(range).is_some()
+    }
+
+    /// The run that has all of a range.
+    fn run_with(&mut self, range: &Range<u64>) -> Option<&Run> {
         let runs = &self.resident.runs;
-        let holds = |run: &Run| run.pages.start <= range.start && range.end <= run.pages.end;
-        if !runs.get(self.last).is_some_and(holds) {
+        let holds = |run: &&Run| run.pages.start <= range.start && range.end <= run.pages.end;
+        if runs.get(self.last).filter(holds).is_none() {
             self.last = runs.partition_point(|run| run.pages.end <= range.start);
         }
-        runs.get(self.last).is_some_and(holds)
+        runs.get(self.last).filter(holds)
     }
 }
 

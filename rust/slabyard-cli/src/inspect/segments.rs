@@ -42,9 +42,10 @@ pub fn each(heap: &Heap, visit: &mut dyn FnMut(&Segment)) {
     each_of(heap, &heap.areas, &mut |_| false, visit);
 }
 
-/// The same for some of the heap's areas. `alike`: whether the memory of a slab is the same everywhere,
-/// so that it does not matter where in it something lies. What has the same state then comes as few
-/// segments, which have the right bytes but lie anywhere in the slab. This is several times faster.
+/// The same for some of the heap's areas. `alike`: whether all memory of the slab in this range is
+/// resident, with the same share, so that the place of a slot in it does not matter. Then the slots are
+/// counted by state, which is faster: the segments have the right bytes, but are not where the slots
+/// are.
 pub fn each_of(
     heap: &Heap,
     areas: &[Area],
