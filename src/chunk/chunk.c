@@ -966,7 +966,7 @@ static int list_again(void *arg, unsigned what, uintptr_t start, size_t size) {
     chunk->free = chunk->dirty = 0;
     free_again(chunk);
     chunk->aged &= chunk->free;
-    count_used(memory, SY_RUN_UNITS_MAX - sy_count_bits(chunk->free));
+    count_used(memory, SY_RUN_UNITS_MAX - sy_count_bits(chunk->free | units_aside(chunk)));
     list_chunk(chunk);
     append_chunk(chunk);
     memory->chunk_count++;
@@ -1079,10 +1079,11 @@ void sy_chunk_count_of(const sy_memory *memory_, sy_chunk_stats *stats) {
     stats->large_kept += kept;
     sy_lock_acquire(&memory->lock);
     stats->chunks += memory->chunk_count;
-    for (const sy_chunk *chunk = memory->first; chunk; chunk = chunk->all_next) {
-        stats->units_free += sy_count_bits(chunk->free);
+    /* Not the free ones of each chunk, for a trim that is under way has set some aside. */
+    stats->units_free += memory->chunk_count * SY_RUN_UNITS_MAX -
+                         atomic_load_explicit(&memory->units_used, memory_order_relaxed);
+    for (const sy_chunk *chunk = memory->first; chunk; chunk = chunk->all_next)
         stats->units_clean += sy_count_bits(chunk->free & ~chunk->dirty);
-    }
     sy_lock_release(&memory->lock);
 }
 

@@ -360,6 +360,35 @@ static void units_that_a_trim_has_aside_are_waited_for(void **state) {
     assert_int_equal(in_child(an_allocation_waits_for_the_system, NULL), 0);
 }
 
+/* ---- figures while a trim runs ---- */
+
+static unsigned discards;
+
+/* All that was taken is free, though the units that are being discarded are in no list. */
+static void count_while_discarding(void) {
+    sy_stats stats;
+    sy_get_stats(&stats);
+    must(stats.spans == 0);
+    must(stats.units_free == stats.mapped - stats.chunk_headers - stats.slabs);
+    discards++;
+}
+
+static void units_that_a_trim_has_aside_are_free(void *arg) {
+    (void)arg;
+    void *kept = sy_malloc(64); /* so that the chunk stays */
+    for (int i = 0; i < 20; i++) memset(objects[i] = sy_malloc(1 << 20), 1, 1 << 20);
+    for (int i = 0; i < 20; i++) sy_free(objects[i]);
+    sy_fake_run_before(SY_FAKE_DISCARD, count_while_discarding);
+    must(sy_trim() > 0 && discards > 0);
+    sy_free(kept);
+}
+
+static void the_figures_add_up_while_a_trim_runs(void **state) {
+    needs(SY_OS_FORKS | SY_OS_DISCARDS);
+    (void)state;
+    assert_int_equal(in_child(units_that_a_trim_has_aside_are_free, NULL), 0);
+}
+
 static int reset_fake(void **state) {
     (void)state;
     sy_fake_reset();
@@ -425,6 +454,7 @@ int main(void) {
         TEST(a_trim_that_fails_loses_nothing),
         TEST(objects_taken_during_a_trim_are_whole),
         TEST(units_that_a_trim_has_aside_are_waited_for),
+        TEST(the_figures_add_up_while_a_trim_runs),
         TEST(after_a_trim_nothing_is_reserved),
         TEST(one_empty_slab_is_kept),
         TEST(what_was_reserved_stays_when_it_was_used),

@@ -351,35 +351,57 @@ fn walks_leave_out_what_has_every_guard() {
     assert_eq!(drops(&count), 1);
 }
 
-/// A value that inserts another one when it is dropped, as often as its number says. It is large, so
-/// that a slab has few.
-struct Parent(*const HandleMap<Parent>, u64, Arc<AtomicUsize>, [u64; 1024]);
+/// A value that inserts another one when it is dropped, as long as its family has children to come. It
+/// is large, so that a slab has few.
+struct Parent(*const HandleMap<Parent>, Arc<Family>, [u64; 1024]);
+
+struct Family {
+    drops: AtomicUsize,
+    to_come: AtomicUsize,
+}
 
 // SAFETY: this thread alone uses the map.
 unsafe impl Send for Parent {}
 // SAFETY: as above.
 unsafe impl Sync for Parent {}
 
+impl Parent {
+    fn of(map: *const HandleMap<Parent>, children: usize) -> Self {
+        let family = Family {
+            drops: AtomicUsize::new(0),
+            to_come: AtomicUsize::new(children),
+        };
+        Self(map, Arc::new(family), [0; 1024])
+    }
+}
+
 impl Drop for Parent {
     fn drop(&mut self) {
-        self.2.fetch_add(1, Ordering::SeqCst);
-        if self.1 > 0 {
+        self.1.drops.fetch_add(1, Ordering::SeqCst);
+        let next = |left: usize| left.checked_sub(1);
+        let to_come = &self.1.to_come;
+        if to_come
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, next)
+            .is_ok()
+        {
             // SAFETY: the map lives until the drop of its last value has ended.
             let map = unsafe { &*self.0 };
-            map.insert(Parent(self.0, self.1 - 1, self.2.clone(), self.3));
+            map.insert(Parent(self.0, self.1.clone(), self.2));
         }
     }
 }
 
 #[test]
 fn clear_removes_what_drops_insert() {
-    for children in [3, u64::MAX] {
-        let map = std::mem::ManuallyDrop::new(HandleMap::new());
-        let count = Arc::new(AtomicUsize::new(0));
-        map.insert(Parent(&*map, children, count.clone(), [0; 1024]));
+    for children in [3, usize::MAX] {
+        let map = HandleMap::new();
+        let parent = Parent::of(&map, children);
+        let family = parent.1.clone();
+        map.insert(parent);
         map.clear(); // ends, however many children there are
-        assert!(drops(&count) > 3);
+        assert!(family.drops.load(Ordering::SeqCst) > 3);
         assert_eq!(map.is_empty(), children == 3);
+        family.to_come.store(0, Ordering::SeqCst); // so that the drop of the map ends them
     }
 }
 
@@ -389,15 +411,16 @@ fn clear_removes_what_drops_insert() {
     ignore = "the value uses the map beside the exclusive borrow of its drop"
 )]
 fn the_drop_of_a_map_drops_what_drops_insert() {
-    for children in [3, u64::MAX] {
+    for children in [3, usize::MAX] {
         let map = Box::into_raw(Box::new(HandleMap::new()));
-        let count = Arc::new(AtomicUsize::new(0));
+        let parent = Parent::of(map, children);
+        let family = parent.1.clone();
         // SAFETY: the map is alive, and dropped once.
         unsafe {
-            (*map).insert(Parent(map, children, count.clone(), [0; 1024]));
+            (*map).insert(parent);
             drop(Box::from_raw(map));
         }
-        assert!(drops(&count) > 3);
+        assert!(family.drops.load(Ordering::SeqCst) > 3);
     }
 }
 
