@@ -4,6 +4,8 @@
  */
 #include "os/os.h"
 
+#if SY_OS_UNWINDS_REBUILT /* elsewhere nothing asks (os/absent.c) */
+
 /* Of the linker: the first byte of the file in memory, and the end of its code. */
 extern SY_HIDDEN const char __ehdr_start[], etext[];
 
@@ -11,3 +13,5 @@ bool sy_os_is_own_code(uintptr_t code) {
     const uintptr_t start = (uintptr_t)__ehdr_start;
     return code - start < (uintptr_t)etext - start;
 }
+
+#endif

@@ -79,7 +79,7 @@ static void add_own(sy_account *to) {
     to->guarded_bytes = guarded.held * sy_os_page_size();
     to->records_bytes = sy_side_bytes();
     to->magazines_bytes = sy_magazine_bytes();
-    to->handles_bytes = sy_ordinals_limit() * sizeof(uint64_t);
+    to->handles_bytes = (size_t)sy_ordinals_limit() * sizeof(uint64_t);
     to->traces_bytes = sy_stack_bytes() + sy_profile_bytes() +
                        2 * (guarded.held + guarded.freed) * sy_stack_place_bytes();
     sy_vmem_each_arena(add_arena, &to->arenas_bytes);

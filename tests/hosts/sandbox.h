@@ -62,6 +62,10 @@ static const long memory_calls[] = {
     SYS_clock_gettime, SYS_gettimeofday, SYS_nanosleep,  SYS_rt_sigreturn, SYS_clock_nanosleep,
     SYS_rt_sigprocmask};
 
+#ifndef SYS_newfstatat /* with 32 bits */
+#    define SYS_newfstatat SYS_fstatat64
+#endif
+
 /* What a renderer of a browser may not do: files, processes, names. It has threads. */
 static const long forbidden_to_renderers[] = {SYS_openat,    SYS_execve,
                                               SYS_socket,    SYS_connect,
