@@ -118,6 +118,7 @@ forms() {
 binaries() {
     check "calls point down" scripts/check-layers --calls build/release
     check "what programs rely on" scripts/check-abi build/release/libslabyard.so
+    if [ "$(uname -m)" = x86_64 ]; then check "32 bits compile" scripts/check-32-bits build/release; fi
 }
 
 documents() { # documents quick|all: with fewer or all of the tests of Rust
