@@ -4,7 +4,7 @@
  */
 #include "os/os.h"
 
-#if SY_OS_UNWINDS_REBUILT /* elsewhere nothing asks (os/absent.c) */
+#if SY_OS_UNWINDS_REBUILT /* elsewhere os/absent.c has the function */
 
 /* Of the linker: the first byte of the file in memory, and the end of its code. */
 extern SY_HIDDEN const char __ehdr_start[], etext[];

@@ -1079,7 +1079,7 @@ void sy_chunk_count_of(const sy_memory *memory_, sy_chunk_stats *stats) {
     stats->large_kept += kept;
     sy_lock_acquire(&memory->lock);
     stats->chunks += memory->chunk_count;
-    /* Not the free ones of each chunk, for a trim that is under way has set some aside. */
+    /* Units that a trim has set aside count too; no chunk lists them as free. */
     stats->units_free += memory->chunk_count * SY_RUN_UNITS_MAX -
                          atomic_load_explicit(&memory->units_used, memory_order_relaxed);
     for (const sy_chunk *chunk = memory->first; chunk; chunk = chunk->all_next)
