@@ -1,7 +1,8 @@
-# Toolchain file: builds for Windows with 64 bits. SLABYARD_ZIG is the program zig, whose C compiler
-# is clang with the headers and import libraries of mingw-w64; without it, mingw-w64's gcc is the
-# compiler. SLABYARD_WINE is what runs Windows programs, for the tests. tests/install/windows.sh
-# provides both.
+# Toolchain file: builds for Windows with 64 bits. SLABYARD_ZIG is the program zig, whose C and C++
+# compilers are clang with the headers and libraries of mingw-w64. Without it the compiler is clang
+# with those of Debian's package gcc-mingw-w64-x86-64-posix, for C alone. (The gcc of this package
+# calls a function at each access of a thread-local variable.) SLABYARD_WINE is what runs Windows
+# programs, for the tests. tests/install/windows.sh provides them.
 set(CMAKE_SYSTEM_NAME Windows)
 set(CMAKE_SYSTEM_PROCESSOR x86_64)
 set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES SLABYARD_ZIG SLABYARD_WINE)
@@ -18,7 +19,19 @@ if(SLABYARD_ZIG)
     endforeach()
     set(CMAKE_RC_COMPILER ${SLABYARD_ZIG}) # there are no resources
 else()
-    set(CMAKE_C_COMPILER x86_64-w64-mingw32-gcc)
-    set(CMAKE_CXX_COMPILER x86_64-w64-mingw32-g++)
+    file(GLOB of_gcc /usr/lib/gcc/x86_64-w64-mingw32/*-posix)
+    set(CMAKE_C_COMPILER clang)
+    set(CMAKE_C_COMPILER_TARGET x86_64-w64-mingw32)
+    set(CMAKE_C_FLAGS_INIT --sysroot=/usr/x86_64-w64-mingw32)
+    set(CMAKE_CXX_COMPILER clang++)
+    set(CMAKE_CXX_COMPILER_TARGET x86_64-w64-mingw32)
+    set(CMAKE_CXX_COMPILER_WORKS ON) # it has no library, and compiles nothing
+    set(CMAKE_AR x86_64-w64-mingw32-ar)
+    set(CMAKE_RANLIB x86_64-w64-mingw32-ranlib)
+    # Linked statically, because a program would have to find the DLLs of gcc.
+    foreach(kind EXE SHARED)
+        set(CMAKE_${kind}_LINKER_FLAGS_INIT
+            "-static -fuse-ld=/usr/bin/x86_64-w64-mingw32-ld -L${of_gcc}")
+    endforeach()
 endif()
 set(CMAKE_CROSSCOMPILING_EMULATOR ${SLABYARD_WINE})

@@ -22,6 +22,7 @@ runs() { # runs LANGUAGE COMPILER FLAGS...: compiles and links an empty program
     echo 'int main(void) { return 0; }' |
         "$@" -x "$language" - -o /dev/null >/dev/null 2>&1
 }
+has_mingw() { have x86_64-w64-mingw32-gcc || [ "$(uname -m)" != x86_64 ]; }
 has_wine() { have wine64 || [ -x /usr/lib/wine/wine64 ] || [ "$(uname -m)" != x86_64 ]; }
 has_debootstrap() { PATH=$PATH:/usr/sbin have debootstrap; }
 has_boost() { g++ -fsyntax-only -include boost/pool/pool_alloc.hpp -x c++ /dev/null; }
@@ -72,6 +73,7 @@ setarch | have setarch | util-linux
 Meson | have meson | meson
 Redis' clients | have redis-cli && have redis-benchmark | redis-tools
 wine | has_wine | wine64
+mingw-w64 | has_mingw | gcc-mingw-w64-x86-64-posix
 cargo fmt | have rustfmt && rustfmt --version | RUSTFMT
 cargo clippy | have cargo-clippy && cargo-clippy --version | CLIPPY
 END

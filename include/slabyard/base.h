@@ -96,7 +96,11 @@
 
 /* A variable that the library alone uses. It is reached directly, without the indirection that a
  * variable needs if a program can replace it. */
-#define SY_HIDDEN __attribute__((visibility("hidden")))
+#ifdef _WIN32
+#    define SY_HIDDEN
+#else
+#    define SY_HIDDEN __attribute__((visibility("hidden")))
+#endif
 
 /* A thread-local variable at a fixed distance from the thread pointer: reading it takes one load
  * and no call. The library therefore needs space in the static TLS block. It must be loaded when

@@ -68,8 +68,6 @@ typedef struct reached {
 
 static uintptr_t *const above_all = (uintptr_t *)UINTPTR_MAX;
 
-__attribute__((weak)) bool sy_threads_may_be_reached(void) { return false; }
-
 /* ---- looking ---- */
 
 static bool may_take(const sy_client *client) {

@@ -18,9 +18,9 @@
 void sy_threads_reach(bool all);
 
 /*
- * Whether another thread may change the bounds of a loaded slot: false. Weak: a product defines
- * this function if each operation of its programs reads the bounds anew, because it is a call, or
- * was compiled with headers that have sy_loaded_begin.
+ * Whether another thread may change the bounds of a loaded slot: false. Replaceable: a product
+ * defines this function if each operation of its programs reads the bounds anew, because it is a
+ * call, or was compiled with headers that have sy_loaded_begin.
  */
 bool sy_threads_may_be_reached(void);
 

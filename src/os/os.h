@@ -141,11 +141,11 @@ bool sy_os_guards_split(void);
 
 /* Allocates a block of the C library, of `bytes` at a multiple of `align` (a power of two). Tools
  * that watch malloc see it. NULL with ENOMEM. Calls malloc. */
-void *sy_os_block(size_t bytes, size_t align); /* weak */
+void *sy_os_block(size_t bytes, size_t align); /* replaceable */
 
 /* Frees such a block. Any other pointer is handled by the C library, or the tool, as in a call of
  * free. Calls free. */
-void sy_os_block_free(void *block); /* weak */
+void sy_os_block_free(void *block); /* replaceable */
 
 /* The page size in bytes: a power of two, which never changes in a process. */
 size_t sy_os_page_size(void);

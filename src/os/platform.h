@@ -51,6 +51,22 @@
 #define SY_PLATFORM_POSIX \
     (SY_PLATFORM_LINUX || SY_PLATFORM_DARWIN || SY_PLATFORM_BSD || SY_PLATFORM_GENERIC)
 
+/* What a product or a program may replace by a function of its own. Some linkers for Windows find
+ * no weak definitions in a library. So there such functions are alone in their file: a linker takes
+ * from a library only files that define what is still missing. */
+#if SY_PLATFORM_WINDOWS
+#    define SY_REPLACEABLE
+#else
+#    define SY_REPLACEABLE __attribute__((weak))
+#endif
+
+/* A reference to a function that nothing defines is NULL. */
+#if SY_PLATFORM_WINDOWS && !defined(__clang__)
+#    define SY_PLATFORM_WEAK_REFERENCES 0
+#else
+#    define SY_PLATFORM_WEAK_REFERENCES 1
+#endif
+
 /* Files have descriptors, as in POSIX. Else there are the C library's streams alone. */
 #define SY_PLATFORM_DESCRIPTORS SY_PLATFORM_POSIX
 

@@ -12,13 +12,17 @@
 
 #include "os/os.h"
 
-#pragma weak __cxa_demangle
-extern char *__cxa_demangle(const char *name, char *into, size_t *length, int *status);
-
 typedef char *demangler(const char *name, char *into, size_t *length, int *status);
 
+#if SY_PLATFORM_WEAK_REFERENCES
+#    pragma weak __cxa_demangle
+extern demangler __cxa_demangle;
+#else
+static demangler *const __cxa_demangle = NULL;
+#endif
+
 static demangler *find_demangler(void) {
-    static const char *const libraries[] = {"libstdc++.so.6", "libc++abi.so.1"};
+    static const char libraries[][16] = {"libstdc++.so.6", "libc++abi.so.1", "libstdc++-6.dll"};
     static const char function[] = "__cxa_demangle";
     void *found = NULL;
     for (size_t i = 0; i < sizeof libraries / sizeof *libraries && !found; i++) {

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Builds the library for Windows with 64 bits, with zig's C compiler, and runs tests under wine: fuzz
-# programs, stress tests, examples, programs for earlier systems, unit tests, a program that uses the
-# DLL, and programs whose malloc the library replaces. Exits with 77 if wine or zig cannot be had.
+# Builds the library for Windows with 64 bits, and runs tests under wine: fuzz programs, stress tests,
+# examples, programs for earlier systems, unit tests, a program that uses the DLL, and programs whose
+# malloc the library replaces. Exits with 77 if wine or a compiler cannot be had.
 #
 # It works in build/windows: zig is the Python package ziglang in a virtual environment there, the
 # sources of cmocka are Debian's. Without these sources, unit tests are left out.
 # Usage: tests/install/windows.sh [quick|all] [SECONDS_OF_STRESS]
-#   quick: some programs of each kind, for `make test`; under a minute
+#   quick  some programs in C of each kind, for `make test`: with clang and Debian's mingw-w64 if these
+#          are installed. (zig's first link compiles the system's libraries, for three minutes.)
+#   all    with zig
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 size=${1:-all} seconds=${2:-1} jobs=${JOBS:-2}
@@ -19,7 +21,7 @@ leave_out() {
 }
 [ "$(uname -m)" = x86_64 ] || leave_out "wine runs Windows programs for x86-64 on such a processor alone"
 
-# ---- wine, zig, cmocka ----
+# ---- wine, the compiler, cmocka ----
 
 wine=$(command -v wine64 || { [ ! -x /usr/lib/wine/wine64 ] || echo /usr/lib/wine/wine64; })
 [ -n "$wine" ] || leave_out "wine is missing (Debian: wine64)"
@@ -31,12 +33,20 @@ trap '"$server" -k || true' EXIT
 # The first program starts wine's services, which keep its output open.
 timeout 120 "$wine" cmd /c exit >"$folder/wine.log" 2>&1 </dev/null || leave_out "wine starts no programs here"
 
-zig=$(command -v zig || true)
-if [ -z "$zig" ]; then
-    scripts/zig.sh || leave_out "zig cannot be had (PyPI: ziglang)"
-    zig=$(echo "$PWD"/build/zig-venv/lib/python3*/site-packages/ziglang/zig)
+zig=
+if [ "$size" = all ] || ! command -v clang || ! command -v x86_64-w64-mingw32-gcc; then
+    zig=$(command -v zig || true)
+    if [ -z "$zig" ]; then
+        scripts/zig.sh || leave_out "zig cannot be had (PyPI: ziglang)"
+        zig=$(echo "$PWD"/build/zig-venv/lib/python3*/site-packages/ziglang/zig)
+    fi
+    export ZIG_GLOBAL_CACHE_DIR=$folder/zig-cache ZIG_LOCAL_CACHE_DIR=$folder/zig-cache
+    compiler=("$zig" cc -target x86_64-windows-gnu) libraries=(-lunwind)
+else
+    libgcc=$(x86_64-w64-mingw32-gcc -print-libgcc-file-name)
+    compiler=(clang --target=x86_64-w64-mingw32 --sysroot=/usr/x86_64-w64-mingw32 -static
+        -fuse-ld=/usr/bin/x86_64-w64-mingw32-ld -L"${libgcc%/*}") libraries=()
 fi
-export ZIG_GLOBAL_CACHE_DIR=$folder/zig-cache ZIG_LOCAL_CACHE_DIR=$folder/zig-cache
 
 . tests/install/debian.sh
 fetch_cmocka() {
@@ -75,7 +85,7 @@ fi
 
 passed=0
 program() { # program NAME FLAGS...: builds a program as a user does
-    "$zig" cc -target x86_64-windows-gnu -O2 -g -Iinclude "${@:2}" -o "$tests/$1.exe"
+    "${compiler[@]}" -O2 -g -Iinclude "${@:2}" -o "$tests/$1.exe"
 }
 judge() { # judge NAME ARGUMENTS...: the program has to end well
     local output
@@ -86,7 +96,7 @@ judge() { # judge NAME ARGUMENTS...: the program has to end well
     passed=$((passed + 1))
 }
 
-program with_static -DSY_STATIC tests/install/consumer.c "$tests/libslabyard.a" -lunwind
+program with_static -DSY_STATIC tests/install/consumer.c "$tests/libslabyard.a" "${libraries[@]}"
 judge with_static
 if [ "$size" = all ]; then
     program with_dll -DSY_DLL tests/install/consumer.c "$tests/libslabyard.dll.a"

@@ -14,7 +14,7 @@
 
 /* Text is written as it is: tests compare what programs have written. */
 __attribute__((constructor)) static void write_as_it_is(void) {
-    _set_fmode(_O_BINARY);
+    _fmode = _O_BINARY;
     _setmode(STDOUT_FILENO, _O_BINARY);
     _setmode(STDERR_FILENO, _O_BINARY);
 }

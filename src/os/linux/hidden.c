@@ -46,7 +46,7 @@
 
 SY_TLS bool sy_linux_is_hidden;
 
-__attribute__((weak)) bool sy_os_may_hide_threads(void) { return false; }
+SY_REPLACEABLE bool sy_os_may_hide_threads(void) { return false; }
 
 bool sy_os_is_hidden(void) { return sy_linux_is_hidden; }
 

@@ -178,7 +178,7 @@ __asm__(".pushsection .text\n"
         ".size sy_linux_call_in, . - sy_linux_call_in\n"
         ".popsection");
 
-__attribute__((weak)) bool sy_os_is_own_code(uintptr_t code) {
+SY_REPLACEABLE bool sy_os_is_own_code(uintptr_t code) {
     (void)code;
     return false;
 }

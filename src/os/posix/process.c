@@ -44,12 +44,12 @@ const char *sy_os_option(const char *name) {
     return text;
 }
 
-__attribute__((weak)) const char *sy_os_default_options(void) { return ""; }
+SY_REPLACEABLE const char *sy_os_default_options(void) { return ""; }
 
 /* ---- blocks of the C library ---- */
 
 /* Tools take a stack here (sy_cpu_keep_frame keeps this function on it). */
-__attribute__((weak)) void *sy_os_block(size_t bytes, size_t align) {
+SY_REPLACEABLE void *sy_os_block(size_t bytes, size_t align) {
     sy_cpu_keep_frame();
     int saved = errno;
     void *block = NULL;
@@ -65,7 +65,7 @@ __attribute__((weak)) void *sy_os_block(size_t bytes, size_t align) {
     return block;
 }
 
-__attribute__((weak)) void sy_os_block_free(void *block) {
+SY_REPLACEABLE void sy_os_block_free(void *block) {
     sy_cpu_keep_frame();
     int saved = errno;
     free(block);

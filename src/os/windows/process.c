@@ -27,7 +27,7 @@ const char *sy_os_option(const char *name) {
     return text;
 }
 
-__attribute__((weak)) const char *sy_os_default_options(void) { return ""; }
+const char *sy_os_default_options(void) { return ""; }
 
 int sy_os_process(void) { return (int)GetCurrentProcessId(); }
 

@@ -8,12 +8,19 @@
  * them, and what these objects free is in the magazines when the hook takes them. The callback is
  * told the end of the process by another reason than the end of a thread. (The callback of FlsAlloc
  * is not, and at the end of the process the other threads may have been ended with locks held.)
+ *
+ * Where thread-local variables are emulated they have been destroyed before: SY_NATIVE_TLS says
+ * that a gcc does not do so.
  */
 #include "os/failing.h"
 #include "os/os.h"
 #include "os/windows/system.h"
 
 #if SY_PLATFORM_WINDOWS
+
+#    if !defined(__clang__) && !defined(SY_NATIVE_TLS)
+#        error "gcc emulates thread-local variables on Windows: use clang (docs/platforms.md)"
+#    endif
 
 #    include <errno.h>
 
