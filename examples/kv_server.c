@@ -47,7 +47,8 @@ enum {
     SEGMENT = 1 << 10,      /* buckets, allocated together */
     SEGMENTS_MAX = 1 << 14,
     SLICE_BUCKETS = 128, /* that a slice of the walk looks at, until it has moved */
-    SLICE_MOVES = 32,    /* so many entries */
+    SLICE_MOVES = 16,    /* so many entries */
+    SLICE_TRIM_NS = 10000,
     SLICE_PERIOD_US = 1000,
 };
 
@@ -276,33 +277,27 @@ static bool wants_slice(void) {
     return walking;
 }
 
-/* Moves entries of a chain; false: no more should be moved in this slice. */
-static bool move_chain(entry **link, entry **old, size_t *moved) {
+/* Moves entries of a chain; returns how many. */
+static unsigned move_chain(entry **link) {
+    unsigned moves = 0;
     for (; *link; link = &(*link)->next) {
-        if (!sy_should_move(*link)) continue;
-        size_t bytes = sizeof **link + (*link)->key_bytes + (*link)->value_bytes;
-        entry *fresh = *moved < SLICE_MOVES ? sy_heap_alloc(entries, bytes) : NULL;
-        if (!fresh) return false;
-        memcpy(fresh, *link, bytes);
-        old[(*moved)++] = *link;
-        *link = fresh;
+        entry *moved = sy_try_move(*link);
+        if (!moved) continue; /* it lies well */
+        *link = moved;
+        moves++;
     }
-    return true;
+    return moves;
 }
 
-/* Old entries are freed together, then flushed to their slabs: otherwise the next entry would be
- * allocated where one was just freed. */
+/* Gives slabs that became empty back to the system, too. */
 static void move_slice(void) {
-    entry *old[SLICE_MOVES];
-    size_t moved = 0, end = walk_at + SLICE_BUCKETS;
-    if (end > bucket_count) end = bucket_count;
-    while (walk_at < end &&
-           move_chain(&segments[walk_at / SEGMENT][walk_at % SEGMENT], old, &moved))
+    unsigned moves = 0;
+    for (int i = 0; i < SLICE_BUCKETS && moves < SLICE_MOVES && walk_at < bucket_count; i++) {
+        moves += move_chain(&segments[walk_at / SEGMENT][walk_at % SEGMENT]);
         walk_at++;
-    walk_moves += moved;
-    if (moved == 0) return;
-    while (moved > 0) sy_heap_free(entries, old[--moved]);
-    sy_thread_flush();
+    }
+    walk_moves += moves;
+    sy_trim_some(SIZE_MAX, SLICE_TRIM_NS);
 }
 
 static int64_t now_us(void) {

@@ -113,6 +113,9 @@ NAME size_t malloc_good_size(size_t size) { return sy_good_size(sy_shim_size(siz
 NAME int malloc_should_move(const void *object);
 NAME int malloc_should_move(const void *object) { return sy_should_move(object); }
 
+NAME void *malloc_try_move(void *object);
+NAME void *malloc_try_move(void *object) { return sy_try_move(object); }
+
 NAME void free_sized(void *object, size_t size);
 NAME void free_sized(void *object, size_t size) { sy_shim_free_sized(object, size); }
 

@@ -101,13 +101,36 @@ SY_API void sy_set_slack(size_t percent);
 SY_API size_t sy_get_slack(void);
 
 /**
- * Tells a program that can move its objects which of them to move: whether this one lies in a slab
- * that should become empty. To move an object, allocate another one, copy it, change all pointers
- * to it, and free the old one. Objects that are allocated anew lie in the fullest slabs, but an
- * object that this thread has freed is allocated again first. So move up to some 100 objects at a
- * time: allocate for all of them, free all, and call sy_thread_flush. A program that goes through
- * all of its objects two or three times so has hardly more slabs than its objects fill. Free
- * objects in the depot count as in use: passes and trims flush them (sy_trim, sy_cache_trim).
+ * Moves an object out of a slab that should become empty into the fullest slab, for a program that
+ * can change all pointers to the object: copies its bytes and frees the old object. A program that
+ * calls this for all of its objects two or three times has hardly more slabs than its objects fill.
+ * Free objects in the depot count as in use: passes and trims flush them (sy_trim, sy_cache_trim).
+ *
+ * What stays, too: objects of caches with a constructor, a destructor or a flag other than
+ * SY_RANDOM and SY_COLOUR, of tools and checks (SLABYARD=check), and objects that a profile has
+ * sampled.
+ * Whether an object should move is a guess, as that of sy_should_move.
+ *
+ * `object` is a live object, and no other thread uses it during the call. Takes some 100 to 200 ns
+ * for a small object, with the cache's lock, and never memory from the system; 5 ns for an object
+ * that stays. A slab that becomes empty may be given back to the system at once.
+ *
+ * Returns the object's new address; NULL: it stays where it is. Leaves errno.
+ *
+ *     extern struct entry { long key, value; } *entries[1000];
+ *     for (size_t i = 0; i < 1000; i++) {
+ *         struct entry *moved = sy_try_move(entries[i]);
+ *         if (moved) entries[i] = moved;
+ *     }
+ */
+SY_API void *sy_try_move(void *object);
+
+/**
+ * Tells a program that moves its objects itself which of them to move: whether this one lies in a
+ * slab that should become empty. To move an object, allocate another one, copy it, change all
+ * pointers to it, and free the old one; or call sy_try_move. Objects that are allocated anew lie
+ * in the fullest slabs, but an object that this thread has freed is allocated again first. So move
+ * up to some 100 objects at a time: allocate for all of them, free all, and call sy_thread_flush.
  *
  * The answer is a guess from counts that other threads may be changing. It costs some 5 ns, takes
  * no lock, and changes nothing. For an address in a slab that is no object of yours, the answer is

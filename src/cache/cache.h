@@ -147,6 +147,9 @@ void sy_cache_free_sized(sy_cache *cache, void *object, size_t size);
 void *sy_cache_alloc_in_slab(sy_cache *cache);
 /* The same, in a slab apart. It is freed by the cache's flush, and never waits in a magazine. */
 void *sy_cache_alloc_apart(sy_cache *cache);
+/* Moves a live object of a cache without flags into a free slot of the fullest slab, past the
+ * magazines. NULL: there is none, and it stays. */
+void *sy_cache_move(sy_cache *cache, void *object);
 /* If a profile is taken or the thread counts: counts an object of sy_cache_alloc_in_slab, which no
  * slot has counted, and notes it by its chance. */
 void sy_cache_profile_in_slab(sy_cache *cache, size_t size, const void *object);

@@ -1,6 +1,7 @@
 /*
- * hint.c: sy_should_move, for programs that move their objects themselves. It takes no lock: other
- * threads change what it reads, so the answer is a guess, which is right while they change little.
+ * hint.c: sy_should_move and sy_try_move, for programs that can change all pointers to an object.
+ * The answer takes no lock: other threads change what it reads, so it is a guess, which is right
+ * while they change little.
  *
  * The free slots of a cache have room for the objects of some slabs, which should become empty: the
  * sparsest, by their bins. In the last bin of which slabs are needed, as many are chosen by their
@@ -10,10 +11,13 @@
  * Refills take from the fullest slabs, and among these from the one at the lowest address. So
  * objects that are allocated anew lie there, until less than a slab's worth of slots is free.
  */
+#include <errno.h>
+
 #include <slabyard/reclaim.h>
 
 #include "base/bits.h"
 #include "cache/cache.h"
+#include "cache/kind.h"
 #include "cache/mixed.h"
 
 /* The slab from which the next refill takes. */
@@ -48,8 +52,22 @@ __attribute__((no_sanitize("thread"))) static bool is_sparse(const sy_cache *cac
     return sparser < can_empty && is_chosen(cache, slab, bin, can_empty - sparser);
 }
 
-bool sy_should_move(const void *object) {
+/* The cache of an object that should move, or NULL. */
+static sy_cache *cache_to_move_in(const void *object) {
     const sy_slab *slab = sy_slab_at((uintptr_t)object);
-    const sy_cache *cache = slab && !sy_is_mixed(slab) ? sy_slab_owner(slab) : NULL;
-    return cache && is_sparse(cache, slab);
+    sy_cache *cache = slab && !sy_is_mixed(slab) ? sy_slab_owner(slab) : NULL;
+    return cache && is_sparse(cache, slab) ? cache : NULL;
+}
+
+bool sy_should_move(const void *object) { return cache_to_move_in(object); }
+
+void *sy_try_move(void *object) {
+    sy_cache *cache = cache_to_move_in(object);
+    bool plain = cache && cache->kind == &sy_kind_plain && !cache->construct && !cache->destruct;
+    if (!plain) return NULL;
+    int error = errno;
+    void *moved = sy_cache_move(cache, object);
+    sy_turn();
+    errno = error;
+    return moved;
 }

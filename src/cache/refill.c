@@ -425,6 +425,20 @@ void sy_cache_flush(void *owner, uintptr_t *items, size_t count, _Atomic uint32_
     if (SY_UNLIKELY(flush.faults)) sy_cache_raise_noted(&flush, items);
 }
 
+/* Where no object begins, there is nothing to copy, and the flush reports it. */
+void *sy_cache_move(sy_cache *cache, void *object) {
+    uintptr_t old = (uintptr_t)object, moved = 0;
+    if (sy_slab_index(sy_slab_at(old), &cache->layout, old) != UINT32_MAX) {
+        sy_lock_acquire(&cache->lock);
+        size_t taken = take_slots(cache, &cache->bins, &moved + 1, 1);
+        sy_lock_release(&cache->lock);
+        if (!taken) return NULL;
+        memcpy((void *)moved, object, cache->size);
+    }
+    sy_cache_flush(cache, &old, 1, NULL);
+    return (void *)moved;
+}
+
 /* ---- one live object ---- */
 
 /*

@@ -14,6 +14,7 @@ enum { KEPT = 77 };
 void *pvalloc(size_t size) __attribute__((weak)); /* musl does not have it */
 size_t malloc_good_size(size_t size) __attribute__((weak));
 int malloc_should_move(const void *object) __attribute__((weak));
+void *malloc_try_move(void *object) __attribute__((weak));
 void free_sized(void *block, size_t size) __attribute__((weak));
 void free_aligned_sized(void *block, size_t align, size_t size) __attribute__((weak));
 
@@ -206,11 +207,19 @@ static void some_objects_should_move(void) {
         free(blocks[i]);
         blocks[i] = NULL;
     }
+    for (size_t i = 0; i < COUNT; i += 10) *(size_t *)blocks[i] = i;
     for (size_t i = 0; i < COUNT; i += 10) before += (size_t)malloc_should_move(blocks[i]);
     /* Guarded blocks lie on pages of their own, and others' in no slab. */
     const char *options = getenv("SLABYARD");
     bool in_slabs = !options || (!strstr(options, "guard") && !strstr(options, "tools=malloc"));
     must(before > 0 || !in_slabs);
+    size_t moves = 0;
+    for (size_t i = 0; i < COUNT; i += 10) {
+        void *moved = malloc_try_move(blocks[i]);
+        if (moved) blocks[i] = moved, moves++;
+    }
+    must(moves > 0 || (options && *options)); /* blocks stay with checks and other options */
+    for (size_t i = 0; i < COUNT; i += 10) must(*(size_t *)blocks[i] == i);
     for (size_t i = 0; i < COUNT; i += 10) free(blocks[i]);
 }
 

@@ -2,10 +2,10 @@
  * stress_reclaim.c: memory goes back all the time, and no thread loses an object.
  *
  * With a decay of a millisecond, threads take and free objects of many kinds, write a pattern of
- * their own over each, and compare it before the free, which any thread may do. Passes by age and
- * by growth run on their slow paths or, in other rounds, in the maintenance thread. sy_trim_some is
- * called with random bytes and budgets. Threads idle, rest and end, and each makes caches of its
- * own and destroys them while it runs.
+ * their own over each, and compare it before the free, which any thread may do. They move objects
+ * out of sparse slabs. Passes by age and by growth run on their slow paths or, in other rounds, in
+ * the maintenance thread. sy_trim_some is called with random bytes and budgets. Threads idle, rest
+ * and end, and each makes caches of its own and destroys them while it runs.
  *
  * At the end of each round the threads have ended: the objects that they hold are exactly those
  * that each cache counts as in use, and every invariant is verified. Then all objects are freed,
@@ -191,6 +191,19 @@ static void exchange_slots(worker *me) {
     }
 }
 
+/* Objects of sparse slabs move. What was written over them is compared when they are freed. */
+static void move_burst(worker *me) {
+    for (size_t i = stress_below(&me->random, BURST_MAX); i > 0 && me->held_count; i--) {
+        record *it = &me->held[stress_below(&me->random, me->held_count)];
+        unsigned char *moved = sy_try_move(it->object);
+        if (!moved) continue;
+        stress_expect(moved != it->object, "a moved object has another address");
+        stress_expect(it->kind != NAMED && !header_bytes(it->kind),
+                      "handles and what is built stay");
+        it->object = moved;
+    }
+}
+
 /* A cache of this thread alone. */
 static void use_own_cache(worker *me) {
     void *objects[BURST_MAX];
@@ -233,7 +246,7 @@ static void disturb(worker *me) {
 static void *work(void *argument) {
     worker *me = argument;
     while (!atomic_load_explicit(&over, memory_order_relaxed)) {
-        switch (stress_below(&me->random, 16)) {
+        switch (stress_below(&me->random, 18)) {
         case 0:
         case 1:
         case 2: disturb(me); break;
@@ -243,6 +256,8 @@ static void *work(void *argument) {
         case 6:
         case 7:
         case 8: free_burst(me); break;
+        case 9:
+        case 10: move_burst(me); break;
         default: take_burst(me); break;
         }
     }

@@ -1,5 +1,5 @@
-/* test_hint.c: a program that moves the objects for which sy_should_move says so is dense in the
- * end, and is told to move little more than it must. */
+/* test_hint.c: a program that moves the objects for which sy_should_move says so, or lets
+ * sy_try_move move them, is dense in the end, and moves little more than it must. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -72,8 +72,20 @@ static void drop_all(const source *from) {
     sy_thread_flush();
 }
 
-/* Moves what should be moved, a batch at a time; returns how many objects. It goes through the
- * objects in steps: 1, or a number that has no factor with `count`, for another order. */
+/* Lets the library move what should be moved; returns how many objects. It goes through the objects
+ * in steps: 1, or a number that has no factor with `count`, for another order. */
+static size_t walk_by_library(const source *from, size_t step) {
+    size_t moves = 0;
+    for (size_t n = 0, i = 0; n < from->count; n++, i = (i + step) % from->count) {
+        bool should = objects[i] && sy_should_move(objects[i]);
+        void *moved = objects[i] ? sy_try_move(objects[i]) : NULL;
+        assert_int_equal(moved != NULL, should);
+        if (moved) objects[i] = moved, moves++;
+    }
+    return moves;
+}
+
+/* The same without its help, a batch at a time. */
 static size_t walk(const source *from, size_t step) {
     void *old[BATCH];
     size_t moves = 0, count = 0;
@@ -120,6 +132,7 @@ typedef struct shape {
     bool regular;
     size_t step;
     unsigned flags;
+    bool by_library; /* sy_try_move */
 } shape;
 
 static source make(const shape *of) {
@@ -137,10 +150,11 @@ static void becomes_dense(shape of) {
         if ((of.regular ? i % 100 : below(100)) >= of.kept_percent) drop(&from, i);
     sy_cache_trim(from.cache);
     size_t slots = of.count / (peak - 1), needed = (live(&from) + slots - 1) / slots;
-    size_t moves = walk(&from, of.step) + walk(&from, of.step);
+    size_t (*const go)(const source *, size_t) = of.by_library ? walk_by_library : walk;
+    size_t moves = go(&from, of.step) + go(&from, of.step);
     assert_in_range(slabs_of(&from), needed, needed + (peak - needed) / 6 + 2);
-    moves += walk(&from, of.step) + walk(&from, of.step);
-    moves += walk(&from, of.step) + walk(&from, of.step);
+    moves += go(&from, of.step) + go(&from, of.step);
+    moves += go(&from, of.step) + go(&from, of.step);
     assert_in_range(slabs_of(&from), needed, needed + needed / 20 + 3);
     assert_in_range(moves, 1, (peak - needed) * slots * 2);
     for (size_t i = 0; i < of.count; i++)
@@ -191,6 +205,69 @@ static void checked_objects_become_dense(void **state) {
         .size = 112, .count = COUNT / 4, .kept_percent = 30, .step = 1, .flags = SY_CHECKED});
 }
 
+static void the_library_moves_what_should_move(void **state) {
+    (void)state;
+    becomes_dense_at_each((shape){.size = 112, .count = COUNT, .step = 1, .by_library = true});
+    becomes_dense_at_each((shape){.size = 24, .count = COUNT, .step = 7919, .by_library = true});
+    becomes_dense_at_each(
+        (shape){.size = 8000, .count = COUNT / 16, .step = 1, .by_library = true});
+}
+
+/* Keeps each tenth object of a cache; returns one that should move. */
+static size_t leave_sparse(const source *from) {
+    fill(from);
+    for (size_t i = 0; i < from->count; i++)
+        if (i % 10) drop(from, i);
+    sy_cache_trim(from->cache);
+    for (size_t i = 0; i < from->count; i += 10)
+        if (sy_should_move(objects[i])) return i;
+    fail_msg("nothing should move");
+    return 0;
+}
+
+static int build(void *object, void *arg) {
+    (void)object, (void)arg;
+    return 0;
+}
+
+static void what_the_library_must_not_copy_stays(void **state) {
+    (void)state;
+    sy_cache_config configs[] = {{.name = "built", .size = SIZE, .construct = build},
+                                 {.name = "checked", .size = SIZE, .flags = SY_CHECKED},
+                                 {.name = "zeroed", .size = SIZE, .flags = SY_ZERO}};
+    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
+        source from = {sy_cache_create(&configs[i]), SIZE, COUNT / 4};
+        assert_null(sy_try_move(objects[leave_sparse(&from)]));
+        drop_all(&from);
+        assert_int_equal(sy_cache_destroy(from.cache), 0);
+    }
+}
+
+static sy_fault_kind fault;
+
+static void note_fault(const sy_fault *seen) { fault = seen->kind; }
+
+/* An address inside an object, and an object that was freed. */
+static void a_move_of_what_is_no_live_object_is_a_fault(void **state) {
+    (void)state;
+    sy_fault_handler before = sy_set_fault_handler(note_fault);
+    source from = make(&(shape){.size = SIZE, .count = COUNT / 4});
+    size_t at = leave_sparse(&from);
+    char *object = objects[at];
+    assert_null(sy_try_move(object + 8));
+    assert_int_equal(fault, SY_FAULT_MISALIGNED_POINTER);
+    void *moved = sy_try_move(object);
+    assert_non_null(moved);
+    objects[at] = moved;
+    assert_true(is_whole(&from, at));
+    void *copy = sy_try_move(object); /* its slab is not empty yet */
+    assert_int_equal(fault, SY_FAULT_DOUBLE_FREE);
+    give(&from, copy);
+    drop_all(&from);
+    sy_set_fault_handler(before);
+    assert_int_equal(sy_cache_destroy(from.cache), 0);
+}
+
 static void objects_of_dense_slabs_stay(void **state) {
     (void)state;
     source from = make(&(shape){.size = SIZE, .count = COUNT});
@@ -232,6 +309,9 @@ static void what_is_no_such_object_stays(void **state) {
     assert_false(sy_should_move(state));
     assert_false(sy_should_move(large));
     assert_false(sy_should_move(sy_pool_alloc(pool)));
+    assert_null(sy_try_move(NULL));
+    assert_null(sy_try_move(state));
+    assert_null(sy_try_move(large));
     sy_free(large);
     sy_pool_destroy(pool);
 }
@@ -245,6 +325,9 @@ int main(void) {
         cmocka_unit_test_setup(slabs_of_few_slots_become_dense, begin),
         cmocka_unit_test_setup(few_slabs_become_dense, begin),
         cmocka_unit_test_setup(checked_objects_become_dense, begin),
+        cmocka_unit_test_setup(the_library_moves_what_should_move, begin),
+        cmocka_unit_test_setup(what_the_library_must_not_copy_stays, begin),
+        cmocka_unit_test_setup(a_move_of_what_is_no_live_object_is_a_fault, begin),
         cmocka_unit_test_setup(objects_of_dense_slabs_stay, begin),
         cmocka_unit_test_setup(objects_of_size_classes_are_told_of_too, begin),
         cmocka_unit_test_setup(what_is_no_such_object_stays, begin),

@@ -63,6 +63,14 @@ extern "C" {
     /// It is not called in a callback of Slabyard or at a thread's end.
     pub fn sy_enter_sandbox();
 
+    /// Moves the object out of a slab that should become empty, and frees the old one: the new
+    /// address, or null if the object stays.
+    ///
+    /// # Safety
+    /// It is a live object, which no other thread uses during the call. All pointers to it are
+    /// changed to the new address.
+    pub fn sy_try_move(object: *mut c_void) -> *mut c_void;
+
     /// Whether the object lies in a slab that should become empty, for programs that move their
     /// objects themselves.
     ///
