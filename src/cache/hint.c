@@ -20,8 +20,11 @@
 #include "cache/kind.h"
 #include "cache/mixed.h"
 
+/* Reads what other threads change under the cache's lock. */
+#define GUESSES __attribute__((no_sanitize("thread")))
+
 /* The slab from which the next refill takes. */
-static bool is_best(const sy_cache *cache, const sy_slab *slab) {
+GUESSES static bool is_best(const sy_cache *cache, const sy_slab *slab) {
     uint32_t occupied = *(const volatile uint32_t *)&cache->bins.occupied;
     if (!occupied) return false;
     return cache->bins.heap[__builtin_ctz(occupied)] == &slab->node;
@@ -34,7 +37,8 @@ enum {
 };
 
 /* Whether the slab is one of some `chosen` of its bin, by a number that stays for a round. */
-static bool is_chosen(const sy_cache *cache, const sy_slab *slab, unsigned bin, size_t chosen) {
+GUESSES static bool is_chosen(const sy_cache *cache, const sy_slab *slab, unsigned bin,
+                              size_t chosen) {
     size_t count = cache->bins.count[bin];
     uint32_t unit = (uint32_t)(slab->first >> SY_UNIT_SHIFT);
     uint32_t round = (uint32_t)(cache->bins.filled >> sy_highest_bit(count / ROUNDS | 1));
@@ -42,8 +46,7 @@ static bool is_chosen(const sy_cache *cache, const sy_slab *slab, unsigned bin, 
     return number * count < (chosen > FEW ? chosen : FEW) * CHOICES;
 }
 
-__attribute__((no_sanitize("thread"))) static bool is_sparse(const sy_cache *cache,
-                                                             const sy_slab *slab) {
+GUESSES static bool is_sparse(const sy_cache *cache, const sy_slab *slab) {
     unsigned bin = *(const volatile uint8_t *)&slab->bin;
     if (slab->bins != &cache->bins || bin >= SY_BINS || is_best(cache, slab)) return false;
     size_t slots = cache->layout.slots, used = cache->slab_count - cache->bins.count[SY_BIN_EMPTY];
