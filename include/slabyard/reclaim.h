@@ -107,8 +107,7 @@ SY_API size_t sy_get_slack(void);
  * Free objects in the depot count as in use: passes and trims flush them (sy_trim, sy_cache_trim).
  *
  * What stays, too: objects of caches with a constructor, a destructor or a flag other than
- * SY_RANDOM and SY_COLOUR, of tools and checks (SLABYARD=check), and objects that a profile has
- * sampled.
+ * SY_RANDOM and SY_COLOUR, and of tools and checks (SLABYARD=check).
  * Whether an object should move is a guess, as that of sy_should_move.
  *
  * `object` is a live object, and no other thread uses it during the call. Takes some 100 to 200 ns

@@ -434,6 +434,7 @@ void *sy_cache_move(sy_cache *cache, void *object) {
         sy_lock_release(&cache->lock);
         if (!taken) return NULL;
         memcpy((void *)moved, object, cache->size);
+        sy_profile_follow(object, (void *)moved);
     }
     sy_cache_flush(cache, &old, 1, NULL);
     return (void *)moved;

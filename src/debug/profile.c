@@ -171,29 +171,43 @@ static void count_out(uint32_t more) {
     atomic_fetch_add_explicit(&sy_profile_records, more, memory_order_relaxed);
 }
 
-/* Adds the record to its chain and its site. The lock is held. */
-static void link_record(table *in, uint32_t number) {
+/* Adds the record to the chain of its object. The lock is held. */
+static void enter_chain(table *in, uint32_t number) {
     SY_HOLDS(&lock);
     record *it = record_of(in, number);
     _Atomic uint32_t *head = &in->heads[head_of((const void *)it->object)];
     it->next = atomic_load_explicit(head, memory_order_relaxed);
     atomic_store_explicit(head, number, memory_order_relaxed);
+}
+
+/* Takes the record `at`, which comes after `before` (0: none) in its chain, out of it. Returns the
+ * next one in the chain. The lock is held. */
+static uint32_t leave_chain(table *in, _Atomic uint32_t *head, uint32_t before, uint32_t at) {
+    SY_HOLDS(&lock);
+    uint32_t next = record_of(in, at)->next;
+    if (before)
+        record_of(in, before)->next = next;
+    else
+        atomic_store_explicit(head, next, memory_order_relaxed);
+    return next;
+}
+
+/* Adds the record to its chain and its site. The lock is held. */
+static void link_record(table *in, uint32_t number) {
+    SY_HOLDS(&lock);
+    record *it = record_of(in, number);
+    enter_chain(in, number);
     count_out(1);
     if (it->frees == SY_PROFILE_COUNTED) return;
     in->sites[it->site].allocated += it->weight;
     in->sites[it->site].allocated_bytes += bytes_of(it);
 }
 
-/* Takes the record `at`, which comes after `before` (0: none) in its chain, out of it, and frees
- * it. Returns the next one in the chain. The lock is held. */
+/* The same, and frees the record. */
 static uint32_t unlink_record(table *in, _Atomic uint32_t *head, uint32_t before, uint32_t at) {
     SY_HOLDS(&lock);
     record *it = record_of(in, at);
-    uint32_t next = it->next;
-    if (before)
-        record_of(in, before)->next = next;
-    else
-        atomic_store_explicit(head, next, memory_order_relaxed);
+    uint32_t next = leave_chain(in, head, before, at);
     it->object = 0;
     it->next = free_record;
     free_record = at;
@@ -353,6 +367,40 @@ void sy_profile_forget_slow(const void *object) { end_of_object(object, is_freed
 void sy_profile_undo(const void *object) {
     if (atomic_load_explicit(&sy_profile_records, memory_order_relaxed))
         end_of_object(object, is_undone);
+}
+
+/* Takes the records of an object out of its chain; returns them in a chain of their own. The lock is
+ * held. */
+static uint32_t take_records(table *in, const void *object) {
+    SY_HOLDS(&lock);
+    _Atomic uint32_t *head = &in->heads[head_of(object)];
+    uint32_t taken = 0, before = 0, at = atomic_load_explicit(head, memory_order_relaxed);
+    while (at) {
+        record *it = record_of(in, at);
+        if (it->object != (uintptr_t)object) {
+            before = at;
+            at = it->next;
+            continue;
+        }
+        uint32_t next = leave_chain(in, head, before, at);
+        it->next = taken;
+        taken = at;
+        at = next;
+    }
+    return taken;
+}
+
+void sy_profile_follow_slow(const void *object, const void *moved) {
+    table *in = known_table();
+    if (!in) return;
+    sy_lock_acquire(&lock);
+    for (uint32_t at = take_records(in, object), next; at; at = next) {
+        record *it = record_of(in, at);
+        next = it->next;
+        it->object = (uintptr_t)moved;
+        enter_chain(in, at);
+    }
+    sy_lock_release(&lock);
 }
 
 static bool settles(table *in, const record *it, void *arg) {

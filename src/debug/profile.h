@@ -74,6 +74,15 @@ static inline void sy_profile_forget(const void *object) {
         sy_profile_forget_slow(object);
 }
 
+void sy_profile_follow_slow(const void *object, const void *moved);
+
+/* Called before the old object is freed: a record that it has becomes that of the object to which it
+ * was copied. */
+static inline void sy_profile_follow(const void *object, const void *moved) {
+    if (SY_UNLIKELY(atomic_load_explicit(&sy_profile_records, memory_order_relaxed) != 0))
+        sy_profile_follow_slow(object, moved);
+}
+
 /* Ends the record of an object that the program does not get: it counts as never allocated. */
 void sy_profile_undo(const void *object);
 

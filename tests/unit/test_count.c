@@ -56,6 +56,32 @@ static void objects_of_any_size_are_counted_here(void *arg) {
 }
 RUN(objects_of_any_size_are_counted)
 
+/* Moves what lies in sparse slabs, frees all, and returns how many objects were moved. */
+static size_t move_and_free(void **objects, size_t count) {
+    size_t moves = 0;
+    for (size_t i = 0; i < count; i++) {
+        void *moved = objects[i] ? sy_try_move(objects[i]) : NULL;
+        if (moved) objects[i] = moved, moves++;
+    }
+    for (size_t i = 0; i < count; i++) sy_free(objects[i]);
+    return moves;
+}
+
+static void objects_that_move_are_counted_once_here(void *arg) {
+    enum { COUNT = 20000, KEPT = COUNT / 10 };
+    static void *objects[COUNT];
+    (void)arg;
+    must(sy_count_begin() == 0);
+    for (int i = 0; i < COUNT; i++) must((objects[i] = sy_malloc(112)));
+    for (int i = 0; i < COUNT; i++)
+        if (i % 10) sy_free(objects[i]), objects[i] = NULL;
+    must(move_and_free(objects, COUNT) > KEPT / 2);
+    sy_counted counted = ended();
+    must(counted.allocations == COUNT && counted.live == 0 && counted.live_bytes == 0);
+    must(sy_profile_records == 0 && sy_verify() == 0);
+}
+RUN(objects_that_move_are_counted_once)
+
 static void caches_and_heaps_are_counted_here(void *arg) {
     (void)arg;
     sy_cache *cache = sy_cache_create(&(sy_cache_config){.name = "orders", .size = 200});
@@ -290,6 +316,7 @@ RUN(objects_without_a_record_are_said)
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(objects_of_any_size_are_counted),
+        cmocka_unit_test(objects_that_move_are_counted_once),
         cmocka_unit_test(caches_and_heaps_are_counted),
         cmocka_unit_test(other_threads_only_free),
         cmocka_unit_test(a_thread_that_runs_notes_its_frees),

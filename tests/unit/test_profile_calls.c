@@ -256,6 +256,25 @@ static void estimates_are_unbiased_here(void *arg) {
 }
 RUN(estimates_are_unbiased)
 
+static void samples_stay_with_objects_that_move_here(void *arg) {
+    enum { COUNT = 20000, KEPT = COUNT / 10, SIZE = 112 };
+    static void *objects[COUNT];
+    size_t moves = 0;
+    (void)arg;
+    begin(ALL);
+    for (int i = 0; i < COUNT; i++) must((objects[i] = sy_malloc(SIZE)));
+    for (int i = 0; i < COUNT; i++)
+        if (i % 10) sy_free(objects[i]);
+    for (int i = 0; i < COUNT; i += 10) {
+        void *moved = sy_try_move(objects[i]);
+        if (moved) objects[i] = moved, moves++;
+    }
+    must(moves > KEPT / 2 && has_live((size_t)KEPT * SIZE));
+    for (int i = 0; i < COUNT; i += 10) sy_free(objects[i]);
+    must(live_bytes() == 0 && sy_verify() == 0);
+}
+RUN(samples_stay_with_objects_that_move)
+
 static void spans_are_in_the_profile_here(void *arg) {
     enum { COUNT = 2000, SIZE = 1 << 20 };
     static void *spans[COUNT];
@@ -472,6 +491,7 @@ int main(void) {
         cmocka_unit_test(live_bytes_are_those_of_the_program),
         cmocka_unit_test(estimates_are_unbiased),
         cmocka_unit_test(spans_are_in_the_profile),
+        cmocka_unit_test(samples_stay_with_objects_that_move),
         cmocka_unit_test(a_profile_begins_in_the_midst),
         cmocka_unit_test(a_count_ends_with_its_profile),
         cmocka_unit_test(the_option_begins_a_profile),
