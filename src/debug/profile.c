@@ -369,8 +369,8 @@ void sy_profile_undo(const void *object) {
         end_of_object(object, is_undone);
 }
 
-/* Takes the records of an object out of its chain; returns them in a chain of their own. The lock is
- * held. */
+/* Takes the records of an object out of its chain; returns them in a chain of their own. The lock
+ * is held. */
 static uint32_t take_records(table *in, const void *object) {
     SY_HOLDS(&lock);
     _Atomic uint32_t *head = &in->heads[head_of(object)];
