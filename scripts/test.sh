@@ -112,6 +112,7 @@ forms() {
     check "headers and sources alone" scripts/check-headers
     check "words of the documents" scripts/check-prose
     check "table of platforms" scripts/platform-table --check
+    check "mistakes that tests see" scripts/mutate --check
     check "rustfmt" in_rust cargo fmt --all --check
 }
 
