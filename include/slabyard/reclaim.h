@@ -106,13 +106,14 @@ SY_API size_t sy_get_slack(void);
  * calls this for all of its objects two or three times has hardly more slabs than its objects fill.
  * Free objects in the depot count as in use: passes and trims flush them (sy_trim, sy_cache_trim).
  *
- * What stays, too: objects of caches with a constructor, a destructor or a flag other than
- * SY_RANDOM and SY_COLOUR, and of tools and checks (SLABYARD=check).
+ * What stays, too: objects of caches with a constructor, a destructor, handles, checks or SY_ZERO,
+ * objects in epochs and scopes, and objects that a check or a tool watches (SLABYARD=check).
  * Whether an object should move is a guess, as that of sy_should_move.
  *
  * `object` is a live object, and no other thread uses it during the call. Takes some 100 to 200 ns
- * for a small object, with the cache's lock, and never memory from the system; 5 ns for an object
- * that stays. A slab that becomes empty may be given back to the system at once.
+ * for a small object, with the cache's lock held, and no slab from the system; pages that a trim
+ * has discarded come back. Takes 5 ns for an object that stays. A slab that becomes empty may be
+ * given back to the system at once.
  *
  * Returns the object's new address; NULL: it stays where it is. Leaves errno.
  *

@@ -425,21 +425,6 @@ void sy_cache_flush(void *owner, uintptr_t *items, size_t count, _Atomic uint32_
     if (SY_UNLIKELY(flush.faults)) sy_cache_raise_noted(&flush, items);
 }
 
-/* Where no object begins, there is nothing to copy, and the flush reports it. */
-void *sy_cache_move(sy_cache *cache, void *object) {
-    uintptr_t old = (uintptr_t)object, moved = 0;
-    if (sy_slab_index(sy_slab_at(old), &cache->layout, old) != UINT32_MAX) {
-        sy_lock_acquire(&cache->lock);
-        size_t taken = take_slots(cache, &cache->bins, &moved + 1, 1);
-        sy_lock_release(&cache->lock);
-        if (!taken) return NULL;
-        memcpy((void *)moved, object, cache->size);
-        sy_profile_follow(object, (void *)moved);
-    }
-    sy_cache_flush(cache, &old, 1, NULL);
-    return (void *)moved;
-}
-
 /* ---- one live object ---- */
 
 /*
@@ -517,4 +502,38 @@ bool sy_cache_put_live(sy_cache *cache, uintptr_t address) {
     sy_clients_unlock();
     sy_cache_release_surplus(&flush);
     return live;
+}
+
+/* Copies an object to the fullest slab. 0: there is no free slot. The lock is held. */
+static uintptr_t copy_to_best(sy_cache *cache, uintptr_t old) {
+    SY_HOLDS(&cache->lock);
+    uintptr_t moved;
+    if (!take_slots(cache, &cache->bins, &moved + 1, 1)) return 0;
+    memcpy((void *)moved, (void *)old, cache->size);
+    sy_profile_follow((void *)old, (void *)moved);
+    return moved;
+}
+
+/*
+ * All is done under the lock: no thread sees a slot more that is out, and the slab is not converted
+ * to a mixed unit meanwhile. If it was before, the object stays. What is no object that is out is
+ * put back like one, which notes the fault.
+ */
+void *sy_cache_move(sy_cache *cache, void *object) {
+    uintptr_t old = (uintptr_t)object, moved = 0;
+    sy_flush flush;
+    begin_flush(&flush, cache);
+    SY_SLOW_PATH(&cache->client);
+    sy_lock_acquire(&cache->lock);
+    bool out = is_out(cache, old), mixed = !out && sy_is_mixed(sy_slab_at(old));
+    if (out) moved = copy_to_best(cache, old);
+    if (moved || (!out && !mixed)) {
+        put_slots(&flush, &old, 1);
+        end_flush(&flush);
+    }
+    sy_lock_release(&cache->lock);
+    sy_cache_release_surplus(&flush);
+    sy_drained_end();
+    if (SY_UNLIKELY(flush.faults)) sy_cache_raise_noted(&flush, &old);
+    return (void *)moved;
 }

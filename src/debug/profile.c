@@ -392,15 +392,20 @@ static uint32_t take_records(table *in, const void *object) {
 
 void sy_profile_follow_slow(const void *object, const void *moved) {
     table *in = known_table();
+    record sampled = {.object = 0};
     if (!in) return;
     sy_lock_acquire(&lock);
     for (uint32_t at = take_records(in, object), next; at; at = next) {
         record *it = record_of(in, at);
         next = it->next;
         it->object = (uintptr_t)moved;
+        if (it->frees != SY_PROFILE_COUNTED) sampled = *it;
         enter_chain(in, at);
     }
     sy_lock_release(&lock);
+    if (!sampled.object) return;
+    SY_PROBE_FREE(object);
+    SY_PROBE_ALLOC(moved, sampled.size, bytes_of(&sampled));
 }
 
 static bool settles(table *in, const record *it, void *arg) {

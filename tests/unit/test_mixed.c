@@ -26,6 +26,7 @@
 #include <slabyard/stats.h>
 
 #include "base/random.h"
+#include "cache/cache.h"
 #include "cache/mixed.h"
 #include "os/fake.h"
 #include "support/child.h"
@@ -475,6 +476,21 @@ static void classes_and_totals_add_up(void **state) {
     drop_all(MANY);
 }
 
+/* sy_try_move guesses without a lock: another thread may convert the slab before it has it. */
+static void an_object_stays_whose_slab_was_converted_meanwhile(void **state) {
+    (void)state;
+    leave_survivors(20000, 64, 10);
+    for (size_t i = 20000; i < 22000; i++) objects[i] = make(200, (unsigned)i);
+    must(count_mixed(0, 20000) > 0);
+    for (size_t i = 0; i < 20000; i++) {
+        sy_cache *cache = objects[i].at ? sy_mixed_cache_at((uintptr_t)objects[i].at) : NULL;
+        must(!cache || !sy_cache_move(cache, objects[i].at));
+    }
+    for (size_t i = 22000; i < 24000; i++) objects[i] = make(64, (unsigned)i);
+    drop_all(24000);
+    must(faults == 0 && sy_verify() == 0);
+}
+
 /* ---- a model ---- */
 
 enum { HELD = 4000 };
@@ -495,6 +511,11 @@ static size_t drifting_size(player *one, size_t step) {
 static void play(player *one, size_t step) {
     object *place = &one->held[sy_random_below(&one->random, HELD)];
     bool shrinks = step % 20000 > 12000;
+    if (place->at && sy_random_below(&one->random, 4) == 0) {
+        unsigned char *moved = sy_try_move(place->at);
+        if (moved) place->at = moved;
+        check(place);
+    }
     if (place->at && sy_random_below(&one->random, 50) == 0) {
         size_t size = drifting_size(one, step), common = size < place->size ? size : place->size;
         check(place);
@@ -652,6 +673,7 @@ int main(void) {
         TEST(at_a_limit_holes_are_taken_before_an_allocation_fails),
         TEST(small_holes_are_found_after_a_search_for_large_objects),
         TEST(classes_and_totals_add_up),
+        TEST(an_object_stays_whose_slab_was_converted_meanwhile),
         TEST(random_operations_agree_with_a_model),
         TEST(threads_agree_with_a_model_too),
         TEST(objects_go_from_thread_to_thread),
