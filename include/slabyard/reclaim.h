@@ -106,16 +106,16 @@ SY_API size_t sy_get_slack(void);
  * calls this for all of its objects two or three times has hardly more slabs than its objects fill.
  * Free objects in the depot count as in use: passes and trims flush them (sy_trim, sy_cache_trim).
  *
- * What stays, too: objects of caches with a constructor, a destructor, handles, checks or SY_ZERO,
- * objects in epochs and scopes, and objects that a check or a tool watches (SLABYARD=check).
- * Whether an object should move is a guess, as that of sy_should_move.
+ * These objects stay: objects of caches with a constructor, handles, checks or SY_ZERO, objects in
+ * epochs and scopes, objects that a check or a tool watches (SLABYARD=check), and large objects.
+ * The choice is a guess, like that of sy_should_move.
  *
  * `object` is a live object, and no other thread uses it during the call. Takes some 100 to 200 ns
  * for a small object, with the cache's lock held, and no slab from the system; pages that a trim
  * has discarded come back. Takes 5 ns for an object that stays. A slab that becomes empty may be
  * given back to the system at once.
  *
- * Returns the object's new address; NULL: it stays where it is. Leaves errno.
+ * Returns the object's new address; NULL: it stays where it is, or it is NULL. errno is kept.
  *
  *     extern struct entry { long key, value; } *entries[1000];
  *     for (size_t i = 0; i < 1000; i++) {

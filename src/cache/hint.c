@@ -66,7 +66,7 @@ bool sy_should_move(const void *object) { return cache_to_move_in(object); }
 
 void *sy_try_move(void *object) {
     sy_cache *cache = cache_to_move_in(object);
-    bool plain = cache && cache->kind == &sy_kind_plain && !cache->construct && !cache->destruct;
+    bool plain = cache && cache->kind == &sy_kind_plain && !cache->construct;
     if (!plain) return NULL;
     int error = errno;
     void *moved = sy_cache_move(cache, object);

@@ -76,8 +76,8 @@ static inline void sy_profile_forget(const void *object) {
 
 void sy_profile_follow_slow(const void *object, const void *moved);
 
-/* Called before the old object is freed: a record that it has becomes that of the object to which
- * it was copied. */
+/* Called when an object was copied to `moved`, before it is freed: its records become records of
+ * `moved`. errno is kept. */
 static inline void sy_profile_follow(const void *object, const void *moved) {
     if (SY_UNLIKELY(atomic_load_explicit(&sy_profile_records, memory_order_relaxed) != 0))
         sy_profile_follow_slow(object, moved);

@@ -477,6 +477,23 @@ static void use_quantum_caches(void) {
     sy_vmem_free(cached, value, QUANTUM);
     must(sy_vmem_destroy(cached) == 0);
 }
+static unsigned char *to_move;
+static void leave_sparse_spares(void) {
+    static unsigned char *all[SLABS_OBJECTS];
+    for (size_t i = 0; i < SLABS_OBJECTS; i++)
+        must((all[i] = sy_cache_alloc(spare)) && memset(all[i], (int)i, 40));
+    for (size_t i = 0; i < SLABS_OBJECTS; i++)
+        if (i % 10) sy_cache_free(spare, all[i]);
+    sy_cache_trim(spare);
+    for (size_t i = 0; i < SLABS_OBJECTS && !to_move; i += 10)
+        if (sy_should_move(all[i])) to_move = all[i];
+    must(to_move != NULL);
+}
+static void move_object(void) {
+    unsigned char first = *to_move, *moved = sy_try_move(to_move);
+    must(moved != NULL);
+    for (size_t i = 0; i < 40; i++) must(moved[i] == first);
+}
 static void go_idle(void) { sy_thread_idle(); }
 static void flush(void) { sy_thread_flush(); }
 
@@ -535,6 +552,7 @@ static const operation operations[] = {
     {"look for slack", allocate_several, look_for_slack, SHORT},
     {"flush", allocate_several, flush, SHORT},
     {"go idle", allocate_several, go_idle, SHORT},
+    {"move an object", leave_sparse_spares, move_object, SHORT},
 };
 
 /* ---- locks that another thread holds ---- */

@@ -1,5 +1,6 @@
 /* test_hint.c: a program that moves the objects for which sy_should_move says so, or lets
  * sy_try_move move them, is dense in the end, and moves little more than it must. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -12,6 +13,7 @@
 
 #include <slabyard/slabyard.h>
 
+#include "cache/cache.h"
 #include "os/fake.h"
 
 enum {
@@ -213,12 +215,18 @@ static void the_library_moves_what_should_move(void **state) {
         (shape){.size = 8000, .count = COUNT / 16, .step = 1, .by_library = true});
 }
 
-/* Keeps each tenth object of a cache; returns one that should move. */
-static size_t leave_sparse(const source *from) {
-    fill(from);
+/* Keeps each tenth object. */
+static void drop_most(const source *from) {
     for (size_t i = 0; i < from->count; i++)
         if (i % 10) drop(from, i);
-    sy_cache_trim(from->cache);
+    sy_thread_flush();
+    sy_trim();
+}
+
+/* The same with new objects; returns one that should move. */
+static size_t leave_sparse(const source *from) {
+    fill(from);
+    drop_most(from);
     for (size_t i = 0; i < from->count; i += 10)
         if (sy_should_move(objects[i])) return i;
     fail_msg("nothing should move");
@@ -241,6 +249,53 @@ static void what_the_library_must_not_copy_stays(void **state) {
         drop_all(&from);
         assert_int_equal(sy_cache_destroy(from.cache), 0);
     }
+}
+
+static void nothing_moves(const source *from) {
+    for (size_t i = 0; i < from->count; i++) assert_null(sy_try_move(objects[i]));
+}
+
+static void objects_of_an_epoch_stay(void **state) {
+    (void)state;
+    source from = make(&(shape){.size = SIZE, .count = COUNT / 4, .flags = SY_EPOCHS});
+    sy_epoch *epoch = sy_epoch_create("hint");
+    assert_int_equal(sy_epoch_begin(epoch), 0);
+    fill(&from);
+    assert_int_equal(sy_epoch_end(epoch), 0);
+    drop_most(&from);
+    nothing_moves(&from);
+    drop_all(&from);
+    sy_epoch_close(epoch);
+    assert_int_equal(sy_cache_destroy(from.cache), 0);
+}
+
+static void objects_of_a_scope_stay(void **state) {
+    (void)state;
+    source from = {NULL, SIZE, COUNT / 4};
+    sy_scope *scope = sy_scope_create("hint");
+    assert_int_equal(sy_scope_enter(scope), 0);
+    fill(&from);
+    assert_int_equal(sy_scope_leave(scope), 0);
+    drop_most(&from);
+    nothing_moves(&from);
+    drop_all(&from);
+    assert_int_equal(sy_scope_destroy(scope), 0);
+}
+
+/* At its limit a cache has not one object more, not even for a moment. */
+static void an_object_stays_if_no_slot_may_be_taken(void **state) {
+    (void)state;
+    sy_cache_config config = {
+        .name = "full", .size = SIZE, .limit = COUNT / 4, .flags = SY_LIMIT_EXACT};
+    source from = {sy_cache_create(&config), SIZE, COUNT / 4};
+    fill(&from);
+    errno = 0;
+    for (size_t i = 0; i < from.count; i++) assert_null(sy_cache_move(from.cache, objects[i]));
+    assert_int_equal(errno, 0);
+    assert_int_equal(sy_cache_in_use(from.cache), from.count);
+    for (size_t i = 0; i < from.count; i++) assert_true(is_whole(&from, i));
+    drop_all(&from);
+    assert_int_equal(sy_cache_destroy(from.cache), 0);
 }
 
 static sy_fault_kind fault;
@@ -326,6 +381,9 @@ int main(void) {
         cmocka_unit_test_setup(checked_objects_become_dense, begin),
         cmocka_unit_test_setup(the_library_moves_what_should_move, begin),
         cmocka_unit_test_setup(what_the_library_must_not_copy_stays, begin),
+        cmocka_unit_test_setup(objects_of_an_epoch_stay, begin),
+        cmocka_unit_test_setup(objects_of_a_scope_stay, begin),
+        cmocka_unit_test_setup(an_object_stays_if_no_slot_may_be_taken, begin),
         cmocka_unit_test_setup(a_move_of_what_is_no_live_object_is_a_fault, begin),
         cmocka_unit_test_setup(objects_of_dense_slabs_stay, begin),
         cmocka_unit_test_setup(objects_of_size_classes_are_told_of_too, begin),

@@ -42,7 +42,6 @@
 #if SY_PLATFORM_WINDOWS
 
 #    include <errno.h>
-#    include <stdlib.h>
 
 size_t sy_os_page_size(void) {
     static _Atomic size_t known;
@@ -215,7 +214,5 @@ int sy_os_guard(void *start, size_t bytes, bool wanted) {
 }
 
 bool sy_os_guards_split(void) { return false; }
-
-/* ---- blocks of the C library ---- */
 
 #endif
