@@ -112,8 +112,8 @@ SY_API size_t sy_get_slack(void);
  *
  * `object` is a live object, and no other thread uses it during the call. Takes some 60 to 120 ns
  * for a small object, with the cache's lock held, and no slab from the system; pages that a trim
- * has discarded come back, at some 400 ns for 512 bytes. Takes 5 to 10 ns for an object that stays. A slab that becomes empty may be
- * given back to the system at once.
+ * has discarded come back, at some 400 ns for 512 bytes. Takes 5 to 10 ns for an object that stays.
+ * A slab that becomes empty may be given back to the system at once.
  *
  * Returns the object's new address; NULL: it stays where it is, or it is NULL. errno is kept.
  *

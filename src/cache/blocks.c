@@ -118,7 +118,7 @@ static void give_block(sy_ordinal_block *block) {
         __atomic_store_n(&words[i], 0, __ATOMIC_RELAXED);
     sy_ordinals_place(block->first, SY_BLOCK_ORDINALS, 0, 0);
     sy_ordinals_give(block->first, SY_BLOCK_ORDINALS);
-    if (block->folded) sy_side_give(block->folded, sy_block_out(block) * sizeof(sy_folded));
+    if (block->folded) sy_side_give(block->folded, sy_folded_bytes(sy_block_out(block)));
     sy_side_give(block, sizeof *block);
 }
 

@@ -11,9 +11,9 @@
  *
  * The cache has at least as many ordinals as its slabs have slots. So a slot that a refill takes
  * always finds one, and a reserve of slots is one of ordinals too. When slabs go, blocks whose
- * ordinals are all free go too. A block with few live objects is *folded* (fold.c): a record of 16
- * bytes for each of them stays, and the words are zero, without memory. A look-up of one unfolds
- * the block.
+ * ordinals are all free go too. A block that is not full may be *folded* (fold.c): a record of 12
+ * bytes for each live object stays, and the words are zero, without memory. A look-up of one
+ * unfolds the block.
  *
  * Below: directory.h, chunk/side.h. Above: movable.c, handle.c.
  */
@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 typedef struct sy_cache sy_cache;
+struct sy_compaction;
 
 #ifndef SY_BLOCK_ORDINALS
 #    define SY_BLOCK_ORDINALS 1024 /* a model has smaller blocks */
@@ -35,18 +36,11 @@ enum {
     SY_BLOCK_BITMAP_WORDS = (SY_BLOCK_OBJECTS + 63) / 64,
 };
 
-/* The word and the place of a live object of a folded block. */
-typedef struct sy_folded {
-    uint64_t place;
-    uint32_t generation;
-    uint32_t ordinal;
-} sy_folded;
-
 typedef struct sy_ordinal_block {
     struct sy_ordinal_block *next, *previous; /* all blocks of the cache */
     struct sy_ordinal_block *next_open,
         *previous_open; /* those that are open, those that are free, or those that are folded */
-    sy_folded *folded;  /* of each object whose ordinal is out; NULL: the block is not folded */
+    uint64_t *folded;   /* the record (fold.c); NULL: the block is not folded */
     uint32_t first;     /* its first ordinal */
     uint32_t free_count;
     int32_t quiet; /* passes by age since an ordinal was taken or put back (look-ups do not count:
@@ -94,15 +88,19 @@ void sy_block_enlist(sy_blocks *blocks, sy_ordinal_block *block);
 void sy_block_delist(sy_blocks *blocks, sy_ordinal_block *block);
 
 /*
- * Does one step: folds a block with few live objects, if none of them is in use. False: it has
- * looked at all blocks. *begun is false before the first step. `aged`: it folds only blocks that
- * were not used for a while. `wait_ns`: for another thread's step (mover.h). *bytes grows by the
- * bytes discarded. No lock is held.
+ * Does one step of a walk: folds a block, if few of its objects are live, and none of them is in
+ * use. False: it has looked at all blocks. `aged`: it folds only blocks that were not used for a
+ * while. No lock is held.
  */
-bool sy_blocks_fold_step(sy_cache *cache, bool *begun, bool aged, uint64_t wait_ns, size_t *bytes);
+bool sy_blocks_fold_step(sy_cache *cache, struct sy_compaction *walk, bool aged);
 
 /* Unfolds a block. The lock is held, or the child of a fork recovers. */
 void sy_block_unfold(sy_cache *cache, sy_ordinal_block *block);
+
+/* Bytes of the record of a folded block. */
+static inline size_t sy_folded_bytes(size_t objects) {
+    return objects * (sizeof(uint64_t) + sizeof(uint32_t));
+}
 
 /* How many ordinals are out of the block. */
 static inline uint32_t sy_block_out(const sy_ordinal_block *block) {

@@ -220,11 +220,11 @@ bool sy_cache_compact_step(sy_cache *cache, sy_compaction *walk, bool aged) {
     if (!sy_cache_moves(cache)) return false;
     if (!walk->moved && may_move(cache) && move_step(cache, walk, aged)) return true;
     walk->moved = true;
-    return sy_blocks_fold_step(cache, &walk->folding, aged, walk->wait_ns, &walk->discarded);
+    return sy_blocks_fold_step(cache, walk, aged);
 }
 
 size_t sy_cache_compact_all(sy_cache *cache) {
-    sy_compaction walk = {.wait_ns = WAIT_NS};
+    sy_compaction walk = {.whole = true, .wait_ns = WAIT_NS};
     while (sy_cache_compact_step(cache, &walk, false)) {}
     return walk.discarded;
 }

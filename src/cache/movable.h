@@ -121,7 +121,8 @@ static inline bool sy_moving_settle(const struct sy_handle_head *head, uint64_t 
 
 /* Where a walk through the slabs of a cache is; zeros: at its begin. */
 typedef struct sy_compaction {
-    bool begun, moved, folding; /* moved: it folds blocks now */
+    bool begun, moved, folding; /* moved: it folds blocks now, folding: has begun to */
+    bool whole;                 /* of a trim: it folds all blocks for which this saves memory */
     unsigned bin;               /* slabs in this bin or a sparser one give their objects away */
     size_t left;                /* slabs that are not looked at yet in this round */
     const sy_slab *slab;        /* at work; no longer if it is not the first of the list */

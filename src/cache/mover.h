@@ -9,7 +9,7 @@
 
 #include "cache/movable.h"
 
-enum { SY_MOVES_MOST = 128 }; /* objects of a step */
+enum { SY_MOVES_MOST = 341 }; /* objects of a step */
 
 /* What a step works on. In the child of a fork, the objects that another thread had chosen are live
  * again, where they were. */

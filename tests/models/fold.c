@@ -93,11 +93,10 @@ static void begin(order_by how) {
 }
 
 static void fold_once(void *arg) {
-    bool begun = false;
-    size_t bytes = 0;
+    sy_compaction walk = {.whole = false};
     (void)arg;
     begin_thread();
-    sy_blocks_fold_step(&cache, &begun, false, 0, &bytes);
+    sy_blocks_fold_step(&cache, &walk, false);
 }
 
 static uint64_t content_now(void) {

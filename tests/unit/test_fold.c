@@ -66,12 +66,15 @@ static size_t folded_blocks(sy_cache *cache) {
 
 static size_t blocks(const sy_cache *cache) { return cache->blocks.count / SY_BLOCK_OBJECTS; }
 
-static void leave_few(sy_cache *cache) {
+/* Leaves `live` of each `of` objects. */
+static void leave(sy_cache *cache, size_t live, size_t of) {
     for (size_t i = 0; i < COUNT; i++) add(cache, i);
     for (size_t i = 0; i < COUNT; i++)
-        if (i % LIVE_SHARE) drop(cache, i);
+        if (i % of >= live) drop(cache, i);
     sy_thread_flush();
 }
+
+static void leave_few(sy_cache *cache) { leave(cache, 1, LIVE_SHARE); }
 
 /* A cache whose blocks are folded. */
 static sy_cache *make_folded(void) {
@@ -237,24 +240,36 @@ static void a_block_with_a_pinned_object_stays(void **state) {
 static void a_block_with_many_objects_stays(void **state) {
     (void)state;
     sy_cache *cache = make();
-    for (size_t i = 0; i < COUNT; i++) add(cache, i);
-    for (size_t i = 0; i < COUNT; i++)
-        if (i % 2) drop(cache, i);
-    sy_thread_flush();
+    leave(cache, 3, 4);
     sy_cache_trim(cache);
     must(folded_blocks(cache) <= 1); /* the last one has few ordinals that were ever used */
+    end(cache);
+}
+
+static void pass_by_age(sy_cache *cache) {
+    for (sy_compaction walk = {.begun = false}; sy_cache_compact_step(cache, &walk, true);) {}
+}
+
+/* A look-up would have to unfold them again. */
+static void only_a_trim_folds_blocks_that_are_half_live(void **state) {
+    (void)state;
+    sy_cache *cache = make();
+    leave(cache, 1, 2);
+    for (int passes = 0; passes < 10; passes++) pass_by_age(cache);
+    must(sy_cache_compact(cache, SIZE_MAX, UINT64_MAX) > 0);
+    must(folded_blocks(cache) <= 1);
+    must(sy_cache_trim(cache) > 0);
+    must(folded_blocks(cache) == blocks(cache));
     end(cache);
 }
 
 /* By age, a block is folded when it was not used for two passes; much later, if it was unfolded. */
 static void passes_by_age_fold_what_is_not_used(void **state) {
     (void)state;
-    sy_compaction walk;
     sy_cache *cache = make_folded();
     check_all(cache);
     int passes = 0;
-    for (; folded_blocks(cache) < blocks(cache) && passes < 50; passes++)
-        for (walk = (sy_compaction){.begun = false}; sy_cache_compact_step(cache, &walk, true);) {}
+    for (; folded_blocks(cache) < blocks(cache) && passes < 50; passes++) pass_by_age(cache);
     assert_in_range(passes, 8, 12);
     end(cache);
 }
@@ -342,9 +357,12 @@ static void the_child_of_a_fork_has_its_folded_blocks(void **state) {
 static void use_torn(void *arg) {
     sy_cache *cache = arg;
     sy_ordinal_block *block = cache->blocks.all;
-    sy_directory_words()[block->folded[0].ordinal] =
-        (uint64_t)block->folded[0].generation << 32 | cache->names.slot;
-    sy_directory_words()[block->folded[0].ordinal + 1] = block->folded[0].place;
+    uint32_t index = 0;
+    while (block->free[index / 64] >> index % 64 & 1) index++;
+    const uint32_t *generations = (const uint32_t *)(block->folded + sy_block_out(block));
+    uint64_t *words = sy_directory_words() + block->first + (size_t)2 * index;
+    words[0] = (uint64_t)generations[0] << 32 | cache->names.slot;
+    words[1] = block->folded[0];
     atomic_store(&cache->moving, 3); /* of a flush of the mover */
     cache->torn = true;
     sy_caches_part.recover();
@@ -382,6 +400,7 @@ int main(void) {
         cmocka_unit_test_setup(allocations_unfold_what_they_need, set_up),
         cmocka_unit_test_setup(a_block_with_a_pinned_object_stays, set_up),
         cmocka_unit_test_setup(a_block_with_many_objects_stays, set_up),
+        cmocka_unit_test_setup(only_a_trim_folds_blocks_that_are_half_live, set_up),
         cmocka_unit_test_setup(passes_by_age_fold_what_is_not_used, set_up),
         cmocka_unit_test_setup(words_are_folded_where_objects_may_not_move, set_up),
         cmocka_unit_test_setup(where_no_memory_goes_back_blocks_stay, set_up),
