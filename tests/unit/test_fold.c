@@ -66,9 +66,15 @@ static size_t folded_blocks(sy_cache *cache) {
 
 static size_t blocks(const sy_cache *cache) { return cache->blocks.count / SY_BLOCK_OBJECTS; }
 
-/* Leaves `live` of each `of` objects. */
+/* Leaves `live` of each `of` objects. Their generations differ. */
 static void leave(sy_cache *cache, size_t live, size_t of) {
-    for (size_t i = 0; i < COUNT; i++) add(cache, i);
+    for (size_t i = 0; i < COUNT; i++) {
+        add(cache, i);
+        for (size_t again = 0; again < i % 3; again++) {
+            drop(cache, i);
+            add(cache, i);
+        }
+    }
     for (size_t i = 0; i < COUNT; i++)
         if (i % of >= live) drop(cache, i);
     sy_thread_flush();
@@ -237,6 +243,21 @@ static void a_block_with_a_pinned_object_stays(void **state) {
     end(cache);
 }
 
+/* Other ordinals of the block would have to begin again above it. */
+static void a_block_with_the_last_generation_stays(void **state) {
+    (void)state;
+    sy_cache *cache = make();
+    leave_few(cache);
+    uint32_t ordinal = (uint32_t)handles[0];
+    uint64_t last = (uint64_t)SY_HANDLE_GENERATIONS_MAX << SY_HANDLE_GENERATION;
+    sy_directory_words()[ordinal] = last | cache->names.slot;
+    handles[0] = last | ordinal;
+    ((object *)sy_moved_place(&cache->names, ordinal))->handle = handles[0];
+    sy_cache_trim(cache);
+    must(folded_blocks(cache) == blocks(cache) - 1);
+    end(cache);
+}
+
 static void a_block_with_many_objects_stays(void **state) {
     (void)state;
     sy_cache *cache = make();
@@ -361,12 +382,15 @@ static void use_torn(void *arg) {
     while (block->free[index / 64] >> index % 64 & 1) index++;
     const uint32_t *generations = (const uint32_t *)(block->folded + sy_block_out(block));
     uint64_t *words = sy_directory_words() + block->first + (size_t)2 * index;
-    words[0] = (uint64_t)generations[0] << 32 | cache->names.slot;
+    uint64_t pinned = ((uint64_t)generations[0] << 32 | cache->names.slot) + SY_HANDLE_PIN;
+    words[0] = pinned; /* unfolded, and then pinned */
     words[1] = block->folded[0];
     atomic_store(&cache->moving, 3); /* of a flush of the mover */
     cache->torn = true;
     sy_caches_part.recover();
     must(folded_blocks(cache) == 0 && sy_cache_in_use(cache) == COUNT / LIVE_SHARE);
+    must(words[0] == pinned);
+    words[0] -= SY_HANDLE_PIN;
     end(cache);
 }
 
@@ -399,6 +423,7 @@ int main(void) {
         cmocka_unit_test_setup(an_address_leads_to_its_handle, set_up),
         cmocka_unit_test_setup(allocations_unfold_what_they_need, set_up),
         cmocka_unit_test_setup(a_block_with_a_pinned_object_stays, set_up),
+        cmocka_unit_test_setup(a_block_with_the_last_generation_stays, set_up),
         cmocka_unit_test_setup(a_block_with_many_objects_stays, set_up),
         cmocka_unit_test_setup(only_a_trim_folds_blocks_that_are_half_live, set_up),
         cmocka_unit_test_setup(passes_by_age_fold_what_is_not_used, set_up),
