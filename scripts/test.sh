@@ -206,6 +206,7 @@ everything() {
     check "accounts of real servers" tests/look/run.sh
     check "other processors, emulated" scripts/test-platforms aarch64 s390x i386
     check "cargo: other targets" scripts/check-rust-targets
+    check "cargo: Windows, under wine" tests/install/rust-windows.sh
     stage "miri: test" scripts/miri.sh
     stage "threads of Rust under tsan" scripts/rust-tsan
     check "cargo: without std" in_rust cargo check --locked --release -p slabyard --no-default-features

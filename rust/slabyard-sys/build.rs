@@ -118,8 +118,12 @@ fn main() {
     }
     build.objects(framed.compile_intermediates());
     build.compile("slabyard");
-    let is_gnu = std::env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|libc| libc == "gnu");
-    if is_gnu && std::env::var_os("CARGO_FEATURE_STD").is_none() {
+    let of_target = |name: &str| std::env::var(format!("CARGO_CFG_TARGET_{name}"));
+    let is_windows = of_target("OS").is_ok_and(|system| system == "windows");
+    let is_gnu = of_target("ENV").is_ok_and(|libc| libc == "gnu");
+    if is_windows {
+        println!("cargo::rustc-link-lib=advapi32"); // random numbers
+    } else if is_gnu && std::env::var_os("CARGO_FEATURE_STD").is_none() {
         link_what_std_links();
     }
 

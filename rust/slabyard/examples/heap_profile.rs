@@ -22,7 +22,21 @@ fn answer(mut client: TcpStream) -> Result<()> {
     }
     client.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n")?;
     client.write_all(b"Content-Type: application/octet-stream\r\n\r\n")?;
-    profile::write(&client)
+    send_profile(client)
+}
+
+#[cfg(not(windows))]
+fn send_profile(client: TcpStream) -> Result<()> {
+    profile::write(client)
+}
+
+/// On Windows a socket is no file.
+#[cfg(windows)]
+fn send_profile(mut client: TcpStream) -> Result<()> {
+    let path = std::env::temp_dir().join(format!("{}.pb", std::process::id()));
+    profile::write(std::fs::File::create(&path)?)?;
+    client.write_all(&std::fs::read(&path)?)?;
+    std::fs::remove_file(path)
 }
 
 fn serve(listener: &TcpListener) {

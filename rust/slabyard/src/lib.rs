@@ -134,12 +134,14 @@ mod limit;
 #[cfg(feature = "std")]
 pub mod local;
 mod options;
+#[cfg(feature = "std")]
+mod os;
 #[doc(hidden)]
 pub mod parts;
 mod pinned;
 mod pool;
 mod pool_functions;
-#[cfg(all(feature = "std", unix))]
+#[cfg(feature = "std")]
 pub mod profile;
 mod raw;
 mod rc;

@@ -21,20 +21,14 @@
 //! `go tool pprof -sample_index=inuse_space PROGRAM now.pb` shows the profile, and so do other viewers of
 //! pprof's format.
 
-use std::io::{Error, Result};
-use std::os::fd::{AsFd, AsRawFd};
+use std::io::Result;
 
 use slabyard_sys as sys;
 
+use crate::os::{result_of, write as write_to, AsFile};
+
 /// The usual distance of samples: 512 KiB of allocated bytes.
 pub const MEAN: usize = sys::SY_PROFILE_MEAN;
-
-fn result_of(status: i32) -> Result<()> {
-    match status {
-        0 => Ok(()),
-        _ => Err(Error::last_os_error()),
-    }
-}
 
 /// Begins a profile: one object is sampled in `mean` allocated bytes, on average. An earlier profile
 /// is forgotten. If one is being taken already, only the mean changes.
@@ -60,7 +54,7 @@ pub fn stop() -> Result<()> {
 ///
 /// # Errors
 /// No profile was begun, there is no memory, or the error of the write.
-pub fn write(to: impl AsFd) -> Result<()> {
-    // SAFETY: the descriptor is open as long as `to` is borrowed.
-    result_of(unsafe { sys::sy_profile_write(to.as_fd().as_raw_fd()) })
+pub fn write(to: impl AsFile) -> Result<()> {
+    // SAFETY: the descriptor is open during the call.
+    write_to(to, |file| unsafe { sys::sy_profile_write(file) })
 }

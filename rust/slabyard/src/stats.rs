@@ -306,13 +306,9 @@ pub fn caches() -> Vec<(CacheKind, CacheStats)> {
 /// # Errors
 /// The error of the write, or there is no memory.
 #[cfg(feature = "std")]
-pub fn print_stats(to: impl std::os::fd::AsFd) -> std::io::Result<()> {
-    use std::os::fd::AsRawFd;
-    // SAFETY: the descriptor is open as long as `to` is borrowed.
-    match unsafe { slabyard_sys::sy_print_stats(to.as_fd().as_raw_fd()) } {
-        0 => Ok(()),
-        _ => Err(std::io::Error::last_os_error()),
-    }
+pub fn print_stats(to: impl crate::os::AsFile) -> std::io::Result<()> {
+    // SAFETY: the descriptor is open during the call.
+    crate::os::write(to, |file| unsafe { slabyard_sys::sy_print_stats(file) })
 }
 
 impl CacheStats {

@@ -49,7 +49,7 @@ impl Counting {
         if unsafe { sys::sy_count_begin() } == 0 {
             return Counting;
         }
-        let error = std::io::Error::last_os_error();
+        let error = crate::os::last_error();
         panic!(
             "the allocations of this thread cannot be counted (is it counting already, is malloc \
              preloaded, or are objects checked?): {error}"

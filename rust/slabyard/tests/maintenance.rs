@@ -1,5 +1,5 @@
 //! The background thread of a program whose allocator is Slabyard.
-#![cfg(not(any(miri, feature = "dlopen")))]
+#![cfg(all(target_os = "linux", not(any(miri, feature = "dlopen"))))]
 
 use std::process::Command;
 

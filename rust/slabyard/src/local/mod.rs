@@ -27,6 +27,7 @@
 mod builder;
 pub(crate) mod end;
 mod hand;
+mod key;
 mod leaked;
 mod macros;
 mod slots;

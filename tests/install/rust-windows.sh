@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Builds the Rust crates for users for Windows, with Debian's mingw-w64 and clang, and runs their tests
+# under wine. Exits with 77 if wine, a compiler or Rust's standard library for Windows is missing.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+work=$PWD/build/windows/rust target=x86_64-pc-windows-gnu
+export WINEPREFIX=$PWD/build/windows/wine WINEDEBUG=-all WINEDLLOVERRIDES=winedbg.exe=d DISPLAY=
+
+leave_out() {
+    echo "rust-windows: $*"
+    exit 77
+}
+
+[ "$(uname -m)" = x86_64 ] || leave_out "wine runs Windows programs for x86-64 on such a processor alone"
+wine=$(command -v wine64 || { [ ! -x /usr/lib/wine/wine64 ] || echo /usr/lib/wine/wine64; })
+[ -n "$wine" ] || leave_out "wine is missing (Debian: wine64)"
+command -v clang x86_64-w64-mingw32-gcc >/dev/null || leave_out "clang or gcc-mingw-w64-x86-64-posix is missing"
+rustup target add $target >/dev/null 2>&1 || leave_out "rustup cannot get the standard library for Windows"
+mkdir -p "$work" "$WINEPREFIX"
+server=$(dirname "$wine")/wineserver64
+[ -x "$server" ] || server=$(command -v wineserver) || leave_out "wineserver is missing"
+"$server" -p60 || leave_out "wine does not start here" # stays: a program must not find it while it ends
+trap '"$server" -k || true' EXIT
+timeout 120 "$wine" cmd /c exit >"$work/wine.log" 2>&1 </dev/null || leave_out "wine starts no programs here"
+
+# A DLL that Rust's library uses for random numbers. wine 8 lacks it.
+cat >"$work/random.c" <<'END'
+#include <windows.h>
+#include <ntsecapi.h>
+__declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE to, SIZE_T bytes) {
+    return RtlGenRandom(to, (ULONG)bytes);
+}
+END
+x86_64-w64-mingw32-gcc -shared -o "$work/bcryptprimitives.dll" "$work/random.c" -ladvapi32
+export WINEPATH=$work
+
+# Programs do not wait for input.
+cat >"$work/run" <<END
+#!/bin/sh
+exec timeout 300 "$wine" "\$@" </dev/null
+END
+chmod +x "$work/run"
+
+export CC_x86_64_pc_windows_gnu="clang --sysroot=/usr/x86_64-w64-mingw32"
+export AR_x86_64_pc_windows_gnu=x86_64-w64-mingw32-gcc-ar
+export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc
+export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$work/run
+cd rust
+cargo test --locked --release --target $target -p slabyard-sys -p slabyard -p slabyard-nexus-slab \
+    -p slabyard-nexus-slab-2 --features slabyard/std,slabyard-nexus-slab-2/std,slabyard-nexus-slab-2/rc \
+    --no-fail-fast --lib --tests "$@"
