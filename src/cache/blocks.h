@@ -11,9 +11,9 @@
  *
  * The cache has at least as many ordinals as its slabs have slots. So a slot that a refill takes
  * always finds one, and a reserve of slots is one of ordinals too. When slabs go, blocks whose
- * ordinals are all free go too. A block that is not full may be *folded* (fold.c): a record of 12
- * bytes for each live object stays, and the words are zero, without memory. A look-up of one
- * unfolds the block.
+ * ordinals are all free go too. A block that is not full may be *folded* (fold.c): a record stays,
+ * of 12 bytes for each live object, rounded up to a power of two, and the words are zero, without
+ * memory. A look-up of one unfolds the block.
  *
  * Below: directory.h, chunk/side.h. Above: movable.c, handle.c.
  */
@@ -88,8 +88,8 @@ void sy_block_enlist(sy_blocks *blocks, sy_ordinal_block *block);
 void sy_block_delist(sy_blocks *blocks, sy_ordinal_block *block);
 
 /*
- * Does one step of a walk: folds a block, if few of its objects are live, and none of them is in
- * use. False: it has looked at all blocks. `aged`: it folds only blocks that were not used for a
+ * Does one step of a walk: folds a block, if few of its objects are live (for walk->whole, up to
+ * two thirds), and none of them is in use. False: it has looked at all blocks. `aged`: it folds only blocks that were not used for a
  * while. No lock is held.
  */
 bool sy_blocks_fold_step(sy_cache *cache, struct sy_compaction *walk, bool aged);

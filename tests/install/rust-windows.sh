@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds the Rust crates for users for Windows, with Debian's mingw-w64 and clang, and runs their tests
 # under wine. Exits with 77 if wine, a compiler or Rust's standard library for Windows is missing.
+# Usage: tests/install/rust-windows.sh [OPTIONS_OF_CARGO_TEST...]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 work=$PWD/build/windows/rust target=x86_64-pc-windows-gnu
@@ -14,7 +15,7 @@ leave_out() {
 [ "$(uname -m)" = x86_64 ] || leave_out "wine runs Windows programs for x86-64 on such a processor alone"
 wine=$(command -v wine64 || { [ ! -x /usr/lib/wine/wine64 ] || echo /usr/lib/wine/wine64; })
 [ -n "$wine" ] || leave_out "wine is missing (Debian: wine64)"
-command -v clang x86_64-w64-mingw32-gcc >/dev/null || leave_out "clang or gcc-mingw-w64-x86-64-posix is missing"
+{ command -v clang && command -v x86_64-w64-mingw32-gcc; } >/dev/null || leave_out "clang or gcc-mingw-w64-x86-64-posix is missing"
 rustup target add $target >/dev/null 2>&1 || leave_out "rustup cannot get the standard library for Windows"
 mkdir -p "$work" "$WINEPREFIX"
 server=$(dirname "$wine")/wineserver64
@@ -45,7 +46,8 @@ export CC_x86_64_pc_windows_gnu="clang --sysroot=/usr/x86_64-w64-mingw32"
 export AR_x86_64_pc_windows_gnu=x86_64-w64-mingw32-gcc-ar
 export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc
 export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$work/run
+[ $# != 0 ] || set -- --lib --tests
 cd rust
 cargo test --locked --release --target $target -p slabyard-sys -p slabyard -p slabyard-nexus-slab \
     -p slabyard-nexus-slab-2 --features slabyard/std,slabyard-nexus-slab-2/std,slabyard-nexus-slab-2/rc \
-    --no-fail-fast --lib --tests "$@"
+    --no-fail-fast "$@"

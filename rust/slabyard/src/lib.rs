@@ -88,7 +88,8 @@
 //! abort (`panic = "abort"` in the profiles). The program then defines its panic handler, an empty
 //! `extern "C" fn rust_eh_personality()`, and `main` as the C library calls it:
 //! `tests/no_std/program.rs` is such a program. The crate is built from C sources with `cc`. It
-//! needs Linux and Rust 1.85 or newer.
+//! needs Rust 1.85 or newer, and Linux or Windows (`x86_64-pc-windows-gnu`, tested under wine); it
+//! also compiles for macOS.
 //!
 //! # When something is wrong
 //!

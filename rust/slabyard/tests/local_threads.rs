@@ -69,7 +69,11 @@ fn thread_with_variables() {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         EARLY.with_borrow_mut(|early| early.reserve(1));
-        AT_THE_END.with_borrow_mut(|end| *end = Some(AtTheEnd(sender)));
+        if cfg!(windows) {
+            sender.send(1007).unwrap(); // a destructor may find no pool there
+        } else {
+            AT_THE_END.with_borrow_mut(|end| *end = Some(AtTheEnd(sender)));
+        }
         build();
         EARLY.with_borrow_mut(|early| early.push(items::BoxSlot::new(Item(7))));
         let late = items::RcSlot::new(Item(2007));
@@ -88,6 +92,23 @@ fn variables_of_the_thread_may_own_slots() {
     for _ in 0..if cfg!(miri) { 2 } else { 100 } {
         thread_with_variables();
     }
+}
+
+/// Pools that stayed would all have their own addresses.
+#[test]
+#[cfg(windows)]
+fn the_pools_of_a_thread_end_with_it() {
+    let addresses: std::collections::HashSet<usize> = (0..100)
+        .map(|_| {
+            let thread = thread::spawn(|| {
+                build();
+                let line = lines::BoxSlot::try_new([1; 512]).unwrap();
+                line.as_ptr().as_ptr().addr()
+            });
+            thread.join().unwrap()
+        })
+        .collect();
+    assert!(addresses.len() < 50, "{}", addresses.len());
 }
 
 #[test]

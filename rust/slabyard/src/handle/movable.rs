@@ -27,9 +27,9 @@ use crate::Full;
 /// [`while_still`](Self::while_still).
 ///
 /// A value costs 20 bytes more than its size (in a `HandleMap` 8). When it is removed, 16 of these
-/// bytes stay until at most a quarter of its 512 neighbours is live. An insertion takes some
-/// nanoseconds longer. Values over 8 KiB, and those of programs that run with checks
-/// (`SLABYARD=check`), do not move. Under Miri there is no such map.
+/// bytes stay until at most a quarter of its 512 neighbours is live, or until a trim if at most two
+/// thirds are. An insertion takes some nanoseconds longer. Values over 8 KiB, and those of programs
+/// that run with checks (`SLABYARD=check`), do not move. Under Miri there is no such map.
 ///
 /// A move copies the bytes of a value, as any move in Rust does, in any thread. So values are
 /// `Send`. The rest is as for `HandleMap`, except that a value that was removed while it had a

@@ -1,24 +1,23 @@
 //! Ends a thread's pools when the thread ends.
 //!
 //! Other thread-local variables of the thread may own values in slots, and the order of their
-//! destructors is not known here. So the pools are ended by a function that runs after the destructors
-//! of thread-local variables ([`key`]). On systems where these use keys too, destructors run in rounds;
-//! so the first round is skipped. A pool with a taken slot waits for a later round. If a slot is still
-//! taken in the last round, the pool stays until the process ends.
+//! destructors is not known here. So the pools are ended by the destructor of a pthread key, which
+//! runs after the destructors of thread-local variables. On systems where these use keys too,
+//! destructors run in rounds; the first round is then skipped. A pool with a taken slot waits for a
+//! later round. If a slot is still taken in the last round, the pool stays until the process ends.
 //!
-//! The thread's pointer is a list of its pools, each a [`Record`].
+//! The key's value is a list of the thread's pools, each a [`Record`].
 
 use alloc::alloc::{alloc, dealloc};
 use core::alloc::Layout;
 use core::ffi::c_void;
 use core::ptr::{null_mut, NonNull};
-
-use super::key;
+use std::sync::OnceLock;
 
 /// The number of rounds used. Every system runs at least 4 (POSIX). Under ThreadSanitizer the last
 /// one is not used: it ends ThreadSanitizer's own data of the thread, and instrumented code crashes
 /// after that.
-pub(super) const ROUNDS: u32 = if cfg!(slabyard_tsan) { 3 } else { 4 };
+const ROUNDS: u32 = if cfg!(slabyard_tsan) { 3 } else { 4 };
 
 /// Ends a pool of this thread. The argument tells whether this is the last round. False: not ended
 /// yet.
@@ -51,18 +50,31 @@ impl Record {
     }
 }
 
-/// The thread's list.
-fn first() -> *mut Record {
-    key::get(end_all).cast()
+/// The key. `None`: the system has no more keys.
+fn key() -> Option<libc::pthread_key_t> {
+    static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
+    *KEY.get_or_init(|| {
+        let mut key = 0;
+        // SAFETY: the destructor gets the list that `set` stores.
+        let error = unsafe { libc::pthread_key_create(&mut key, Some(end_all)) };
+        (error == 0).then_some(key)
+    })
 }
 
-fn set(first: *mut Record) -> bool {
-    key::set(end_all, first.cast())
+fn first(key: libc::pthread_key_t) -> *mut Record {
+    // SAFETY: the key exists.
+    unsafe { libc::pthread_getspecific(key).cast() }
+}
+
+fn set(key: libc::pthread_key_t, first: *mut Record) -> bool {
+    // SAFETY: the key exists; its values are lists of records, or null.
+    unsafe { libc::pthread_setspecific(key, first.cast()) == 0 }
 }
 
 /// Registers a pool to be ended with the thread. False: there is no memory, and nothing changed.
 pub fn register(end: End) -> bool {
-    let next = first();
+    let Some(key) = key() else { return false };
+    let next = first(key);
     // A destructor of another key may build a pool while the thread ends. The count of rounds goes
     // on then.
     // SAFETY: null, or the first record of this thread's list.
@@ -70,7 +82,7 @@ pub fn register(end: End) -> bool {
     let Some(record) = Record::new(Record { next, end, rounds }) else {
         return false;
     };
-    if set(record.as_ptr()) {
+    if set(key, record.as_ptr()) {
         return true;
     }
     // SAFETY: made above, and not in the list.
@@ -78,19 +90,23 @@ pub fn register(end: End) -> bool {
     false
 }
 
+pub use register as at_thread_end;
+
 /// Removes the last registration of this thread.
 pub(super) fn unregister() {
-    let record = first();
+    let Some(key) = key() else { return };
+    let record = first(key);
     // SAFETY: there is a record, as the caller says. It is removed from the list before it is
     // freed.
     unsafe {
-        set((*record).next);
+        set(key, (*record).next);
         Record::free(record);
     }
 }
 
-/// Called when the thread ends, in rounds.
+/// The destructor of the key.
 unsafe extern "C" fn end_all(list: *mut c_void) {
+    let Some(key) = key() else { return };
     let mut record: *mut Record = list.cast();
     // SAFETY: a list of records, the first of which counts rounds. No other thread uses it.
     unsafe {
@@ -108,7 +124,7 @@ unsafe extern "C" fn end_all(list: *mut c_void) {
         }
         if !left.is_null() {
             (*left).rounds = rounds;
-            set(left);
+            set(key, left);
         }
     }
 }

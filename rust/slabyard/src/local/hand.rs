@@ -18,7 +18,7 @@ const FILL_BYTES: usize = 16 << 10;
 type Link = Option<NonNull<u8>>;
 
 /// One pool of this thread, if it has been built. It has no destructor, so destructors of other
-/// thread-local variables can still use it.
+/// thread-local variables can still use it (on Windows: end_windows.rs).
 pub(super) struct Hand {
     free: Cell<Link>,
     pool: Cell<Option<RawPool>>,

@@ -23,11 +23,18 @@
 //! When a thread ends, its pools are freed, after the destructors of its other thread-local
 //! variables. If a slot of a pool is still taken then, because a value was leaked or forgotten, the
 //! pool keeps its memory until the process ends. The main thread's pools stay.
+//!
+//! On Windows a pool is freed among the thread-local variables, in no certain order. If the destructor of
+//! another one drops a slot later, the pool keeps its memory until the process ends; if it makes a slot
+//! later, it finds no pool.
 
 mod builder;
+#[cfg(not(windows))]
+pub(crate) mod end;
+#[cfg(windows)]
+#[path = "end_windows.rs"]
 pub(crate) mod end;
 mod hand;
-mod key;
 mod leaked;
 mod macros;
 mod slots;

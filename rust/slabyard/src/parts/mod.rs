@@ -6,7 +6,7 @@ mod store;
 mod typed;
 
 #[cfg(feature = "std")]
-pub use crate::local::end::{register as at_thread_end, End};
+pub use crate::local::end::{at_thread_end, End};
 pub use crate::raw::pool::{Name, RawPool, Shape, CALLS};
 pub use store::{Free, Store};
 pub use typed::{Bounded, Kind, Taken, TypedStore, Unbounded};
