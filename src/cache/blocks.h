@@ -89,8 +89,8 @@ void sy_block_delist(sy_blocks *blocks, sy_ordinal_block *block);
 
 /*
  * Does one step of a walk: folds a block, if few of its objects are live (for walk->whole, up to
- * two thirds), and none of them is in use. False: it has looked at all blocks. `aged`: it folds only blocks that were not used for a
- * while. No lock is held.
+ * two thirds), and none of them is in use. False: it has looked at all blocks. `aged`: it folds
+ * only blocks that were not used for a while. No lock is held.
  */
 bool sy_blocks_fold_step(sy_cache *cache, struct sy_compaction *walk, bool aged);
 
