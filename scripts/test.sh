@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests, in one of three sizes. The times are for an idle machine with two cores:
 #   quick        make quick: after a change of a C file; under a minute
-#   merge        make test: the tests that a change has to pass; 15 to 25 minutes
+#   merge        make test: the tests that a change has to pass; 25 to 50 minutes
 #   everything   make check-all: all tests, in all builds, at full length; two to three hours
 # Fast stages run first. Each stage writes a log into build/log/. If a stage fails, the output of the
 # tests that failed is printed (scripts/show-failure), and the run ends. The last line has the number of tests that passed and failed:
