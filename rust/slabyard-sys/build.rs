@@ -51,11 +51,15 @@ fn build_of(core: &Path, include: &Path) -> cc::Build {
     build
 }
 
+/// What Cargo says about the target; empty: nothing.
+fn of_target(name: &str) -> String {
+    std::env::var(format!("CARGO_CFG_TARGET_{name}")).unwrap_or_default()
+}
+
 /// Links what the C code needs and a program without `std` lacks: the C library, and the functions
 /// of libgcc that unwind the stack.
 fn link_what_std_links() {
-    let of_target = |name: &str| std::env::var(format!("CARGO_CFG_TARGET_{name}"));
-    let is_static = of_target("FEATURE").is_ok_and(|features| features.contains("crt-static"));
+    let is_static = of_target("FEATURE").contains("crt-static");
     let unwinder = if is_static { "gcc_eh" } else { "gcc_s" };
     println!("cargo::rustc-link-lib={unwinder}");
     println!("cargo::rustc-link-lib=c");
@@ -78,14 +82,13 @@ const SYSTEMS: [&str; 10] = [
 /// Says in one sentence why the crate cannot be built for the target. The compiler would end at a
 /// header that the system lacks, and Cargo would show all the environment that was looked at.
 fn why_not() -> Option<String> {
-    let of_target = |name: &str| std::env::var(format!("CARGO_CFG_TARGET_{name}"));
-    let system = of_target("OS").unwrap_or_default();
+    let system = of_target("OS");
     if !SYSTEMS.contains(&system.as_str()) {
         return Some(format!(
             "Slabyard does not know the system \"{system}\": see docs/platforms.md"
         ));
     }
-    let is_wide = of_target("POINTER_WIDTH").is_ok_and(|bits| bits == "64");
+    let is_wide = of_target("POINTER_WIDTH") == "64";
     (!is_wide).then(|| "Slabyard's crates need pointers of 64 bits: see docs/platforms.md".into())
 }
 
@@ -118,10 +121,8 @@ fn main() {
     }
     build.objects(framed.compile_intermediates());
     build.compile("slabyard");
-    let of_target = |name: &str| std::env::var(format!("CARGO_CFG_TARGET_{name}"));
-    let is_windows = of_target("OS").is_ok_and(|system| system == "windows");
-    let is_gnu = of_target("ENV").is_ok_and(|libc| libc == "gnu");
-    if is_windows {
+    let is_gnu = of_target("ENV") == "gnu";
+    if of_target("OS") == "windows" {
         println!("cargo::rustc-link-lib=advapi32"); // random numbers
     } else if is_gnu && std::env::var_os("CARGO_FEATURE_STD").is_none() {
         link_what_std_links();
