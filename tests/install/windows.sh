@@ -13,25 +13,9 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 size=${1:-all} seconds=${2:-1} jobs=${JOBS:-2}
 folder=$PWD/build/windows arch=$(dpkg --print-architecture 2>/dev/null || uname -m)
-mkdir -p "$folder/wine"
+. tests/install/wine.sh
 
-leave_out() {
-    echo "windows: $*"
-    exit 77
-}
-[ "$(uname -m)" = x86_64 ] || leave_out "wine runs Windows programs for x86-64 on such a processor alone"
-
-# ---- wine, the compiler, cmocka ----
-
-wine=$(command -v wine64 || { [ ! -x /usr/lib/wine/wine64 ] || echo /usr/lib/wine/wine64; })
-[ -n "$wine" ] || leave_out "wine is missing (Debian: wine64)"
-export WINEPREFIX=$folder/wine WINEDEBUG=-all WINEDLLOVERRIDES=winedbg.exe=d DISPLAY=
-server=$(dirname "$wine")/wineserver64
-[ -x "$server" ] || server=$(command -v wineserver) || leave_out "wineserver is missing"
-"$server" -p60 || leave_out "wine does not start here" # stays, so programs start at once
-trap '"$server" -k || true' EXIT
-# The first program starts wine's services, which keep its output open.
-timeout 120 "$wine" cmd /c exit >"$folder/wine.log" 2>&1 </dev/null || leave_out "wine starts no programs here"
+# ---- the compiler, cmocka ----
 
 zig=
 if [ "$size" = all ] || ! command -v clang || ! command -v x86_64-w64-mingw32-gcc; then
