@@ -87,7 +87,7 @@ static void unlink_block(sy_blocks *blocks, sy_ordinal_block *block) {
 static bool take_block_ordinals(uint32_t *first) {
     if (!sy_ordinals_take_aligned(SY_BLOCK_ORDINALS, first)) return false;
     if (*first < ORDINALS_END - SY_BLOCK_ORDINALS) return true;
-    sy_ordinals_give(*first, SY_BLOCK_ORDINALS);
+    sy_ordinals_give(*first, SY_BLOCK_ORDINALS, 0);
     errno = ENOMEM;
     return false;
 }
@@ -101,7 +101,7 @@ static bool add_block(sy_cache *cache) {
     }
     block->free_count = SY_BLOCK_OBJECTS;
     for (int i = 0; i < SY_BLOCK_BITMAP_WORDS; i++) block->free[i] = ~UINT64_C(0);
-    sy_ordinals_place(block->first, SY_BLOCK_ORDINALS, (uintptr_t)block, 0);
+    sy_block_enter(block->first, block);
     uint64_t end = (uint64_t)block->first + SY_BLOCK_ORDINALS;
     sy_lock_acquire(&cache->lock);
     if (end > cache->names.limit) __atomic_store_n(&cache->names.limit, end, __ATOMIC_RELAXED);
@@ -116,8 +116,9 @@ static void give_block(sy_ordinal_block *block) {
     uint64_t *words = sy_directory_words() + block->first;
     for (int i = 1; i < SY_BLOCK_ORDINALS && !block->folded; i += 2)
         __atomic_store_n(&words[i], 0, __ATOMIC_RELAXED);
-    sy_ordinals_place(block->first, SY_BLOCK_ORDINALS, 0, 0);
-    sy_ordinals_give(block->first, SY_BLOCK_ORDINALS);
+    sy_block_enter(block->first, NULL);
+    sy_block_sign(block->first, 0);
+    sy_ordinals_give(block->first, SY_BLOCK_ORDINALS, block->highest);
     if (block->folded) sy_side_give(block->folded, sy_folded_bytes(sy_block_out(block)));
     sy_side_give(block, sizeof *block);
 }
@@ -187,15 +188,10 @@ void sy_blocks_take(sy_cache *cache, uint32_t *ordinals, size_t count) {
     sy_lock_release(&cache->lock);
 }
 
-static sy_ordinal_block *block_of(uint32_t ordinal) {
-    return (sy_ordinal_block *)__atomic_load_n(&sy_directory_places()[ordinal / 64],
-                                               __ATOMIC_RELAXED);
-}
-
 void sy_blocks_put(sy_cache *cache, const uint32_t *ordinals, size_t count) {
     sy_lock_acquire(&cache->lock);
     for (size_t i = 0; i < count; i++) {
-        sy_ordinal_block *block = block_of(ordinals[i]);
+        sy_ordinal_block *block = sy_block_of(ordinals[i]);
         uint32_t index = (ordinals[i] - block->first) / 2;
         block->free[index / 64] |= UINT64_C(1) << index % 64;
         set_free_count(&cache->blocks, block, block->free_count + 1);
@@ -250,7 +246,7 @@ static size_t length(const sy_ordinal_block *list) {
 size_t sy_blocks_verify(const sy_cache *cache) {
     size_t wrong = 0, all = 0, open = 0, free = 0, folded = 0;
     for (const sy_ordinal_block *block = cache->blocks.all; block; block = block->next, all++) {
-        wrong += block->free_count != count_free(block) || block_of(block->first) != block;
+        wrong += block->free_count != count_free(block) || sy_block_of(block->first) != block;
         wrong += block->next && block->next->previous != block;
         folded += block->folded != NULL;
         if (block->folded) continue;

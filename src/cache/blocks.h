@@ -6,8 +6,7 @@
  *     block:  1024 ordinals, whose words fill 8 KiB
  *     | word of object 0 | its place | word of object 1 | its place | ... | place of object 511 |
  *
- * The directory's `places` of a block's ordinals are the address of its sy_ordinal_block. The
- * second of them says whether the block is folded.
+ * The directory leads from an ordinal to its block, and says whether the block is folded.
  *
  * The cache has at least as many ordinals as its slabs have slots. So a slot that a refill takes
  * always finds one, and a reserve of slots is one of ordinals too. When slabs go, blocks whose
@@ -24,12 +23,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cache/directory.h"
+
 typedef struct sy_cache sy_cache;
 struct sy_compaction;
-
-#ifndef SY_BLOCK_ORDINALS
-#    define SY_BLOCK_ORDINALS 1024 /* a model has smaller blocks */
-#endif
 
 enum {
     SY_BLOCK_OBJECTS = SY_BLOCK_ORDINALS / 2,
@@ -43,6 +40,7 @@ typedef struct sy_ordinal_block {
     uint64_t *folded;   /* the record (fold.c); NULL: the block is not folded */
     uint32_t first;     /* its first ordinal */
     uint32_t free_count;
+    uint32_t highest; /* generation of the words when it was folded last */
     int32_t quiet; /* passes by age since an ordinal was taken or put back (look-ups do not count:
                     * they write nothing); below 0: it was unfolded lately */
     uint64_t free[SY_BLOCK_BITMAP_WORDS]; /* bit set: the object's ordinal is in the block */
@@ -81,6 +79,20 @@ void sy_blocks_forget(sy_cache *cache);
  * another thread may have been folding or unfolding a block. */
 void sy_blocks_recover(sy_cache *cache, bool torn);
 
+/* What the directory knows of the ordinal's block. */
+static inline sy_block_entry *sy_block_entry_of(uint32_t ordinal) {
+    return &sy_directory_blocks()[ordinal / SY_BLOCK_ORDINALS];
+}
+
+static inline void sy_block_enter(uint32_t ordinal, sy_ordinal_block *block) {
+    __atomic_store_n(&sy_block_entry_of(ordinal)->block, block, __ATOMIC_RELAXED);
+}
+
+/* The block that an ordinal of the cache belongs to. */
+static inline sy_ordinal_block *sy_block_of(uint32_t ordinal) {
+    return __atomic_load_n(&sy_block_entry_of(ordinal)->block, __ATOMIC_RELAXED);
+}
+
 /* ---- folding (fold.c) ---- */
 
 /* Puts a block in the list for its state; takes it out of this list. The lock is held. */
@@ -93,6 +105,11 @@ void sy_block_delist(sy_blocks *blocks, sy_ordinal_block *block);
  * only blocks that were not used for a while. No lock is held.
  */
 bool sy_blocks_fold_step(sy_cache *cache, struct sy_compaction *walk, bool aged);
+
+/* Notes that the ordinal's block is folded; 0: that it is not. */
+static inline void sy_block_sign(uint32_t ordinal, uintptr_t sign) {
+    __atomic_store_n(&sy_block_entry_of(ordinal)->sign, sign, __ATOMIC_RELAXED);
+}
 
 /* Unfolds a block. The lock is held, or the child of a fork recovers. */
 void sy_block_unfold(sy_cache *cache, sy_ordinal_block *block);

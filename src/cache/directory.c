@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "base/bits.h"
+#include "base/fork.h"
 #include "base/shape.h"
 #include "os/os.h"
 #include "os/pages.h"
@@ -57,11 +58,15 @@ static size_t places_bytes(unsigned shift) { return (sizeof(uintptr_t) << shift)
 
 static size_t highest_bytes(unsigned shift) { return (sizeof(uint32_t) << shift) / GROUP; }
 
+static size_t blocks_bytes(unsigned shift) {
+    return (sizeof(sy_block_entry) << shift) / SY_BLOCK_ORDINALS;
+}
+
 static size_t marks_bytes(unsigned shift) { return ((size_t)1 << shift) / MARKED; }
 
 static size_t all_bytes(unsigned shift) {
-    size_t bytes =
-        words_bytes(shift) + places_bytes(shift) + highest_bytes(shift) + marks_bytes(shift);
+    size_t bytes = words_bytes(shift) + places_bytes(shift) + highest_bytes(shift) +
+                   blocks_bytes(shift) + marks_bytes(shift);
     return sy_round_up(bytes, sy_os_page_size());
 }
 
@@ -82,9 +87,14 @@ static uint32_t *highest_generations(void) {
     return (uint32_t *)((char *)sy_directory_places() + places_bytes(shift));
 }
 
+sy_block_entry *sy_directory_blocks(void) {
+    unsigned shift = shift_of(tables());
+    return (sy_block_entry *)((char *)highest_generations() + highest_bytes(shift));
+}
+
 static _Atomic uint8_t *marks(void) {
     unsigned shift = shift_of(tables());
-    return (_Atomic uint8_t *)((char *)highest_generations() + highest_bytes(shift));
+    return (_Atomic uint8_t *)((char *)sy_directory_blocks() + blocks_bytes(shift));
 }
 
 size_t sy_directory_range(const void **start) {
@@ -200,6 +210,7 @@ static bool grow_directory(uint64_t seen) {
         commit_part(sy_directory_words(), seen, sizeof(uint64_t), 1) != 0 ||
         commit_part(sy_directory_places(), seen, sizeof(uintptr_t), GROUP) != 0 ||
         commit_part(highest_generations(), seen, sizeof(uint32_t), GROUP) != 0 ||
+        commit_part(sy_directory_blocks(), seen, sizeof(sy_block_entry), SY_BLOCK_ORDINALS) != 0 ||
         commit_part((void *)marks(), seen, sizeof(uint8_t), MARKED) != 0) {
         errno = ENOMEM;
         return false;
@@ -245,40 +256,43 @@ int sy_ordinals_populate(uint32_t first, uint32_t count) {
 
 /* ---- the end of a range ---- */
 
-/* Zeroes the words of a group; returns the highest generation that they had, at least `highest`. */
-static uint32_t clear_group(uint64_t *words, uint32_t highest) {
-    for (unsigned i = 0; i < GROUP; i++) {
+/* Zeroes the words; before, *highest rises to the highest generation of one: a child that is forked
+ * in between has no word without it. */
+static void clear_words(uint64_t *words, uint32_t count, uint32_t *highest) {
+    for (uint32_t i = 0; i < count; i++) {
         uint64_t word = __atomic_load_n(&words[i], __ATOMIC_RELAXED);
-        if (!word) continue;
         uint32_t generation = (uint32_t)(word >> SY_HANDLE_GENERATION);
-        if (generation > highest) highest = generation;
-        __atomic_store_n(&words[i], 0, __ATOMIC_RELEASE);
+        if (generation > *highest) *highest = generation;
     }
-    return highest;
+    sy_fork_order();
+    for (uint32_t i = 0; i < count; i++)
+        if (__atomic_load_n(&words[i], __ATOMIC_RELAXED))
+            __atomic_store_n(&words[i], 0, __ATOMIC_RELEASE);
 }
 
-/* `count`: a multiple of GROUP. Returns the highest generation of the words. */
-static uint32_t clear_words(uint32_t first, uint32_t count) {
-    uint64_t *words = sy_directory_words() + first;
-    uint32_t *highest = highest_generations() + first / GROUP, most = 0;
-    for (uint32_t done = 0; done < count; done += GROUP, highest++) {
-        *highest = clear_group(words + done, *highest);
-        if (*highest > most) most = *highest;
-    }
-    return most;
-}
-
-size_t sy_ordinals_clear(uint32_t first, uint32_t count) {
-    clear_words(first, count);
+size_t sy_ordinals_clear(uint32_t first, uint32_t count, uint32_t *highest) {
+    clear_words(sy_directory_words() + first, count, highest);
     uintptr_t start = (uintptr_t)(sy_directory_words() + first);
     size_t bytes = count * sizeof(uint64_t), page = sy_os_page_size();
     bool pages = start % page == 0 && bytes % page == 0;
     return pages && sy_os_discard((void *)start, bytes) == 0 ? bytes : 0;
 }
 
-void sy_ordinals_give(uint32_t first, uint32_t count) {
+/* `count`: a multiple of GROUP. Returns the highest generation of the ordinals. */
+static uint32_t clear_groups(uint32_t first, uint32_t count, uint32_t least) {
+    uint64_t *words = sy_directory_words() + first;
+    uint32_t *highest = highest_generations() + first / GROUP, most = 0;
+    for (uint32_t done = 0; done < count; done += GROUP, highest++) {
+        if (*highest < least) *highest = least;
+        clear_words(words + done, GROUP, highest);
+        if (*highest > most) most = *highest;
+    }
+    return most;
+}
+
+void sy_ordinals_give(uint32_t first, uint32_t count, uint32_t least) {
     count = (uint32_t)sy_round_up(count, GROUP);
-    uint32_t most = clear_words(first, count);
+    uint32_t most = clear_groups(first, count, least);
     if (most < SY_HANDLE_GENERATIONS_MAX) {
         sy_vmem_free(&arena, first, count);
         mark_left(first, count);
@@ -362,9 +376,14 @@ size_t sy_directory_trim(void) {
 }
 
 void sy_ordinal_prepare(uint32_t ordinal, unsigned cache_number) {
+    sy_ordinal_prepare_above(ordinal, cache_number, 0);
+}
+
+void sy_ordinal_prepare_above(uint32_t ordinal, unsigned cache_number, uint32_t least) {
     uint64_t *word = sy_directory_words() + ordinal;
     if (__atomic_load_n(word, __ATOMIC_RELAXED)) return;
     uint64_t generation = highest_generations()[ordinal / GROUP];
+    if (generation < least) generation = least;
     __atomic_store_n(word,
                      generation << SY_HANDLE_GENERATION | (uint64_t)cache_number << SY_HANDLE_CACHE,
                      __ATOMIC_RELAXED);
@@ -376,6 +395,7 @@ void sy_ordinal_prepare(uint32_t ordinal, unsigned cache_number) {
 
 static const sy_shape_row directory_shape_rows[] = {{"sy_directory_group", GROUP, 0},
                                                     {"sy_directory_shift_bits", SHIFT_BITS, 0},
+                                                    {"sy_directory_block", SY_BLOCK_ORDINALS, 0},
                                                     DIRECTORY_VARIABLES(SY_SHAPE_VARIABLE)};
 
 static const void *const directory_shape_addresses[] = {DIRECTORY_VARIABLES(SY_SHAPE_ADDRESS)};

@@ -16,11 +16,9 @@
  * What another thread calls off, or finds changed, ends the step, and the objects are live as
  * before. So a block is folded and unfolded under the lock, while no thread has an object of it.
  *
- *     the second of the 16 `places` of a block:  the block or, if it is folded, a number that says
- *                                                so, and names the cache
- *
- * That number is how a slow path finds out, without the lock, that the ordinal of any handle
- * belongs to a folded block of its cache. Under the lock it asks again.
+ * While a block is folded, the directory has its *sign*, a number that names the cache. By it a
+ * slow path finds out, without the lock, that the ordinal of any handle belongs to a folded block
+ * of its cache. Under the lock it asks again.
  */
 #include <errno.h>
 
@@ -37,7 +35,6 @@ enum {
     LOOKS = 256,      /* blocks that a step looks at */
     QUIET_PASSES = 2, /* a pass by age folds blocks that were not used in the last ones; */
     UNFOLDED = -8,    /* after a block was unfolded, so many more */
-    GROUP = 64,       /* ordinals with a place in the directory */
 };
 
 /* The most live objects of a block that is folded: so the record needs a quarter of the memory of
@@ -48,15 +45,10 @@ _Static_assert(LIVE_MOST_WHOLE <= (int)SY_MOVES_MOST, "a step folds a whole bloc
 
 /* ---- whether a block is folded ---- */
 
-static uintptr_t *block_places(uint32_t ordinal) {
-    size_t block = ordinal / SY_BLOCK_ORDINALS;
-    return &sy_directory_places()[block * (SY_BLOCK_ORDINALS / GROUP)];
-}
-
 static uintptr_t sign_of(const sy_cache *cache) { return (uintptr_t)cache->client.number * 2 + 1; }
 
 static bool has_sign(const sy_cache *cache, uint32_t ordinal) {
-    return __atomic_load_n(&block_places(ordinal)[1], __ATOMIC_RELAXED) == sign_of(cache);
+    return __atomic_load_n(&sy_block_entry_of(ordinal)->sign, __ATOMIC_RELAXED) == sign_of(cache);
 }
 
 /* ---- folding and unfolding; the lock is held ---- */
@@ -71,10 +63,10 @@ static uint32_t ordinal_at(const sy_ordinal_block *block, uint32_t word, uint64_
 }
 
 /* The places first, which are no words: the directory looks for the highest generation. */
-static size_t clear(const sy_ordinal_block *block) {
+static size_t clear(sy_ordinal_block *block) {
     uint64_t *words = sy_directory_words() + block->first;
     for (int i = 1; i < SY_BLOCK_ORDINALS; i += 2) __atomic_store_n(&words[i], 0, __ATOMIC_RELAXED);
-    return sy_ordinals_clear(block->first, SY_BLOCK_ORDINALS);
+    return sy_ordinals_clear(block->first, SY_BLOCK_ORDINALS, &block->highest);
 }
 
 /* Returns the bytes discarded. */
@@ -90,7 +82,7 @@ static size_t fold(sy_cache *cache, sy_ordinal_block *block, const sy_moves *mov
     sy_block_delist(&cache->blocks, block);
     sy_fork_order();
     block->folded = record;
-    __atomic_store_n(&block_places(block->first)[1], sign_of(cache), __ATOMIC_RELAXED);
+    sy_block_sign(block->first, sign_of(cache));
     __atomic_store_n(&cache->blocks.folds, cache->blocks.folds + 1, __ATOMIC_RELEASE);
     sy_block_enlist(&cache->blocks, block);
     return clear(block); /* releases the sign and the count */
@@ -115,7 +107,7 @@ void sy_block_unfold(sy_cache *cache, sy_ordinal_block *block) {
         for (uint64_t out = ~block->free[word]; out; out &= out - 1, i++)
             restore(cache, ordinal_at(block, word, out), record[i], generations[i]);
     atomic_thread_fence(memory_order_release); /* who finds no sign finds the words */
-    sy_ordinals_place(block->first, SY_BLOCK_ORDINALS, (uintptr_t)block, 0);
+    sy_block_sign(block->first, 0);
     sy_block_delist(&cache->blocks, block);
     sy_fork_order(); /* until then, a child unfolds it once more */
     block->folded = NULL;
@@ -127,8 +119,7 @@ void sy_block_unfold(sy_cache *cache, sy_ordinal_block *block) {
 /* Unfolds the ordinal's block, if it is folded; returns the word. */
 static uint64_t unfolded_word(sy_cache *cache, uint32_t ordinal) {
     sy_lock_acquire(&cache->lock);
-    if (has_sign(cache, ordinal))
-        sy_block_unfold(cache, (sy_ordinal_block *)block_places(ordinal)[0]);
+    if (has_sign(cache, ordinal)) sy_block_unfold(cache, sy_block_of(ordinal));
     uint64_t word = __atomic_load_n(&cache->names.words[ordinal], __ATOMIC_RELAXED);
     sy_lock_release(&cache->lock);
     return word;

@@ -388,7 +388,7 @@ static bool take_named_tables(const sy_cache *cache, sy_slab *slab) {
 }
 
 static void give_named_tables(const sy_cache *cache, sy_slab *slab) {
-    sy_ordinals_give(slab->ordinal, cache->layout.slots);
+    sy_ordinals_give(slab->ordinal, cache->layout.slots, 0);
     cache->basic->slabs->give_tables(cache, slab);
 }
 

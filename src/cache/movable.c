@@ -24,7 +24,7 @@ static void join(const sy_cache *cache, uint32_t ordinal, uintptr_t address) {
     uint32_t index = sy_slab_index(slab, &cache->layout, address);
     sy_movable_own(slab, index, ordinal);
     sy_move_place(&cache->names, ordinal, address);
-    sy_ordinal_prepare(ordinal, cache->client.number);
+    sy_ordinal_prepare_above(ordinal, cache->client.number, sy_block_of(ordinal)->highest);
 }
 
 size_t sy_movable_refill(void *owner, uintptr_t *items, size_t count) {
@@ -62,7 +62,7 @@ static bool take_movable_tables(const sy_cache *cache, sy_slab *slab) {
     if (!basic->take_tables(cache, slab)) return false;
     bool taken = sy_ordinals_take(owner_words(cache), &slab->ordinal);
     if (taken && sy_blocks_want((sy_cache *)(uintptr_t)cache, cache->layout.slots)) return true;
-    if (taken) sy_ordinals_give(slab->ordinal, owner_words(cache));
+    if (taken) sy_ordinals_give(slab->ordinal, owner_words(cache), 0);
     basic->give_tables(cache, slab);
     return false;
 }
@@ -72,7 +72,7 @@ static void give_movable_tables(const sy_cache *cache, sy_slab *slab) {
     uint64_t *words = sy_directory_words() + slab->ordinal;
     for (uint32_t i = 0; i < owner_words(cache); i++)
         __atomic_store_n(&words[i], 0, __ATOMIC_RELAXED);
-    sy_ordinals_give(slab->ordinal, owner_words(cache));
+    sy_ordinals_give(slab->ordinal, owner_words(cache), 0);
     sy_blocks_want_less((sy_cache *)(uintptr_t)cache, cache->layout.slots);
     cache->basic->slabs->give_tables(cache, slab);
 }

@@ -8,6 +8,7 @@
 #   options    SLABYARD=OPTIONS: the library accepts them; not those with a blank, as in decay=Nms
 #   examples   each block ```c example or ```cpp example compiles, and succeeds when run
 #   excerpts   each line of a block ```c excerpt FILE is in FILE; a line ... stands for other lines
+#   decisions  the index of decisions lists each of them
 # Usage: tests/docs/check.sh [--build DIR] [DOCUMENT...]
 # Without --build, options are not checked, and the examples are only counted. Without a built tool
 # (rust/target/release/slabyard), the commands of slabyard are only counted.
@@ -242,6 +243,10 @@ for example in "$work"/*.c "$work"/*.cpp; do
 done
 for excerpt in "$work"/*.excerpt; do
     [ ! -e "$excerpt" ] || check_excerpt "$excerpt"
+done
+for decision in docs/decisions/[0-9]*.md; do
+    place=docs/decisions/index.md
+    grep -qF "(${decision##*/})" "$place" || error "it does not list ${decision##*/}"
 done
 
 [ "$unjudged" = 0 ] || echo "docs: slabyard is not built, so $unjudged of its commands were not checked"

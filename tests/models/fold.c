@@ -24,23 +24,20 @@
 #include "one_movable.h"
 
 static alignas(64) uint64_t words[SY_BLOCK_ORDINALS];
-static uintptr_t places[2];
-static uint64_t highest; /* generation, of freed objects */
-static uint64_t object;  /* the memory of the objects that ordinal 0 has one after the other */
+static uintptr_t places[1]; /* read where an object is made, and not used */
+static sy_block_entry entry;
+static uint64_t object; /* the memory of the objects that ordinal 0 has one after the other */
 static sy_ordinal_block block;
 
 uint64_t *sy_directory_words(void) { return words; }
 
 uintptr_t *sy_directory_places(void) { return places; }
 
-void sy_ordinals_place(uint32_t from, uint32_t count, uintptr_t place, size_t slot) {
-    (void)from, (void)count, (void)slot;
-    __atomic_store_n(&places[1], place, __ATOMIC_RELAXED);
-}
+sy_block_entry *sy_directory_blocks(void) { return &entry; }
 
-size_t sy_ordinals_clear(uint32_t from, uint32_t count) {
+size_t sy_ordinals_clear(uint32_t from, uint32_t count, uint32_t *highest) {
     (void)from;
-    highest = __atomic_load_n(&words[0], __ATOMIC_RELAXED) >> SY_HANDLE_GENERATION;
+    *highest = (uint32_t)(__atomic_load_n(&words[0], __ATOMIC_RELAXED) >> SY_HANDLE_GENERATION);
     __atomic_store_n(&words[0], 0, __ATOMIC_RELEASE);
     return count * sizeof *words; /* went back */
 }
@@ -85,7 +82,7 @@ static void begin(order_by how) {
     block.free[0] = ~UINT64_C(1);
     block.free_count = SY_BLOCK_OBJECTS - 1;
     cache.blocks.all = &block;
-    places[0] = places[1] = (uintptr_t)&block;
+    entry.block = &block;
     sy_move_place(&cache.names, 0, (uintptr_t)&object);
     words[0] = UINT64_C(1) << SY_HANDLE_GENERATION | cache.names.slot;
     first = UINT64_C(1) << SY_HANDLE_GENERATION;

@@ -239,7 +239,7 @@ MODEL(a_stale_handle_stays_so_in_the_next_slab) {
     first = allocate(1);
     assert(sy_handle_free(&cache, first));
     model_start(&other, 1, try_stale, NULL);
-    sy_ordinals_give(0, 1);
+    sy_ordinals_give(0, 1, 0);
     sy_ordinal_prepare(0, CACHE_NUMBER);
     sy_handle next = allocate(2);
     assert(next != NONE && next != first);

@@ -235,7 +235,7 @@ MODEL(a_mover_leaves_alone_what_is_gone) {
     assert(sy_handle_free(&cache, first));
     model_start(&mover, 1, move_first, NULL);
     sy_move_place(&cache.names, 0, 0);
-    sy_ordinals_give(0, 2);
+    sy_ordinals_give(0, 2, 0);
     model_join(&mover);
     assert(!moved && !directory_memory[0]);
 }

@@ -151,7 +151,7 @@ static void give_and_take_again(void *arg) {
         use(first + 5), use(first + 150);
         highest += round;
         must(generation_of(first + 3) == highest);
-        sy_ordinals_give(first, 200);
+        sy_ordinals_give(first, 200, 0);
         must(take(200) == first);
         sy_ordinal_prepare(first + 10, CACHE_NUMBER);
         must(generation_of(first + 10) == highest); /* of its 64 */
@@ -175,7 +175,7 @@ static void give_spent(void *arg) {
     use(first + 30);
     sy_directory_words()[first + 30] |= (uint64_t)SY_HANDLE_GENERATIONS_MAX << SY_HANDLE_GENERATION;
     must(sy_ordinals_lost() == 0);
-    sy_ordinals_give(first, 100);
+    sy_ordinals_give(first, 100, 0);
     must(sy_ordinals_lost() == 128 && word_of(first + 30) == 0);
     for (int i = 0; i < 2000; i++) must(take(64) - first >= 128);
 }
@@ -192,7 +192,7 @@ static void give_pages(void *arg) {
     for (uint32_t i = 0; i < 8192; i++) use(first + i);
     sy_fake_reset();
     if (fails) sy_fake_fail_from(SY_FAKE_DISCARD, 1);
-    sy_ordinals_give(first, 8192);
+    sy_ordinals_give(first, 8192, 0);
     must(sy_fake_calls(SY_FAKE_DISCARD) == 0); /* returning them needs no system call */
     size_t bytes = sy_directory_trim();
     must(bytes == sy_fake_bytes(SY_FAKE_DISCARD));
@@ -221,15 +221,15 @@ static void give_by_age(void *arg) {
     must(first % page == 0);
     for (uint32_t i = 0; i < 4 * page; i++) use(first + i);
     sy_directory_trim();
-    sy_ordinals_give(first, 4 * page);
+    sy_ordinals_give(first, 4 * page, 0);
     must(take(half) == first); /* a slab is on the first page again */
     use(first);
     must(aged_trim() == 0);
     must(aged_trim() == 3 * sy_os_page_size());
     must(aged_trim() == 0 && generation_of(first) == 2);
-    sy_ordinals_give(first, half);
+    sy_ordinals_give(first, half, 0);
     must(aged_trim() == 0 && take(half) == first); /* in between */
-    sy_ordinals_give(first, half);
+    sy_ordinals_give(first, half, 0);
     must(aged_trim() == 0 && aged_trim() == sy_os_page_size() && aged_trim() == 0);
 }
 
@@ -627,7 +627,7 @@ static void give_across_pages(void *arg) {
     must(across == first + page - GROUP);
     use(across + 2 * GROUP - 1);
     sy_directory_trim();
-    sy_ordinals_give(across, 2 * GROUP);
+    sy_ordinals_give(across, 2 * GROUP, 0);
     must(sy_directory_trim() == sy_os_page_size());
 }
 

@@ -225,6 +225,20 @@ static void allocations_unfold_what_they_need(void **state) {
     end(cache);
 }
 
+/* Of the free ordinals of a folded block no word remains, only the block's highest generation. */
+static void generations_go_on_when_blocks_have_gone_and_come(void **state) {
+    (void)state;
+    sy_cache *cache = make_folded();
+    size_t before = blocks(cache);
+    for (size_t i = 0; i < COUNT; i++)
+        if (handles[i]) drop(cache, i);
+    sy_thread_flush();
+    sy_cache_trim(cache);
+    must(blocks(cache) < before / 2);
+    for (size_t i = 0; i < COUNT; i++) add(cache, i);
+    end(cache);
+}
+
 /* ---- what is not folded ---- */
 
 static void a_block_with_a_pinned_object_stays(void **state) {
@@ -355,6 +369,10 @@ static void without_memory_for_a_record_blocks_stay(void **state) {
 static void a_cache_ends_with_folded_blocks(void **state) {
     (void)state;
     sy_cache_destroy_all(make_folded());
+    for (uint64_t i = 0; i < sy_ordinals_limit(); i += SY_BLOCK_ORDINALS) {
+        const sy_block_entry *entry = sy_block_entry_of((uint32_t)i);
+        must(!entry->block && !entry->sign); /* the next block with these ordinals is not folded */
+    }
     end(make_folded());
 }
 
@@ -422,6 +440,7 @@ int main(void) {
         cmocka_unit_test_setup(iteration_visits_objects_of_folded_blocks, set_up),
         cmocka_unit_test_setup(an_address_leads_to_its_handle, set_up),
         cmocka_unit_test_setup(allocations_unfold_what_they_need, set_up),
+        cmocka_unit_test_setup(generations_go_on_when_blocks_have_gone_and_come, set_up),
         cmocka_unit_test_setup(a_block_with_a_pinned_object_stays, set_up),
         cmocka_unit_test_setup(a_block_with_the_last_generation_stays, set_up),
         cmocka_unit_test_setup(a_block_with_many_objects_stays, set_up),

@@ -224,6 +224,8 @@ pub(super) struct Ordinals {
     pub limit: u64,
     /// Ordinals that have a place together.
     pub group: u64,
+    /// Ordinals of a block of a cache whose objects move; 0: the library has no table of blocks.
+    pub block: u64,
 }
 
 impl Ordinals {
@@ -235,6 +237,7 @@ impl Ordinals {
             shift: shift.min(40),
             limit: image.word(names.variable("sy_directory_limit")?)?,
             group: names.constant("sy_directory_group")?.max(1),
+            block: names.constant("sy_directory_block").unwrap_or(0),
         })
     }
 
@@ -242,10 +245,11 @@ impl Ordinals {
         8 << self.shift
     }
 
-    /// Words, places, highest generations and marks (src/cache/directory.c).
+    /// Words, places, highest generations, blocks and marks (src/cache/directory.c).
     pub fn all_bytes(&self) -> u64 {
-        let count = 1 << self.shift;
-        self.words_bytes() + count / self.group * 12 + count / 512
+        let count = 1_u64 << self.shift;
+        let blocks = count.checked_div(self.block).unwrap_or(0);
+        self.words_bytes() + count / self.group * 12 + blocks * 16 + count / 512
     }
 
     /// The address of the slot that has an ordinal.
