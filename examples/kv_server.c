@@ -47,7 +47,8 @@ enum {
     SEGMENT = 1 << 10,      /* buckets, allocated together */
     SEGMENTS_MAX = 1 << 14,
     SLICE_BUCKETS = 128, /* that a slice of the walk looks at, until it has moved */
-    SLICE_MOVES = 16,    /* so many entries */
+    SLICE_MOVES = 16,    /* so many entries, */
+    SLICE_MOVES_US = 40, /* or has moved for so long: then it ends */
     SLICE_TRIM_NS = 10000,
     SLICE_PERIOD_US = 1000,
 };
@@ -289,21 +290,24 @@ static unsigned move_chain(entry **link) {
     return moves;
 }
 
-/* Gives slabs that became empty back to the system, too. */
-static void move_slice(void) {
-    unsigned moves = 0;
-    for (int i = 0; i < SLICE_BUCKETS && moves < SLICE_MOVES && walk_at < bucket_count; i++) {
-        moves += move_chain(&segments[walk_at / SEGMENT][walk_at % SEGMENT]);
-        walk_at++;
-    }
-    walk_moves += moves;
-    sy_trim_some(SIZE_MAX, SLICE_TRIM_NS);
-}
-
 static int64_t now_us(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000;
+}
+
+/* Gives slabs that became empty back to the system, too. */
+static void move_slice(void) {
+    int64_t end = now_us() + SLICE_MOVES_US;
+    unsigned moves = 0;
+    for (int i = 0; i < SLICE_BUCKETS && moves < SLICE_MOVES && walk_at < bucket_count; i++) {
+        unsigned more = move_chain(&segments[walk_at / SEGMENT][walk_at % SEGMENT]);
+        moves += more;
+        walk_at++;
+        if (more && now_us() >= end) break;
+    }
+    walk_moves += moves;
+    sy_trim_some(SIZE_MAX, SLICE_TRIM_NS);
 }
 
 /* Returns how many milliseconds epoll may wait. */
