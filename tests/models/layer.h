@@ -65,6 +65,18 @@ sy_facts sy_facts_now = {.affinity = SHARDS, .memory_limit = SIZE_MAX};
 
 void sy_background_thread_ends(void) {}
 
+void sy_os_wait(_Atomic uint32_t *word, uint32_t expected) {
+    uint32_t same = expected; /* the system reads the newest value */
+    if (atomic_compare_exchange_strong(word, &same, expected)) model_wait(word);
+}
+
+/* A store to the word wakes its waiters already. */
+void sy_os_wake(_Atomic uint32_t *word, int count) {
+    static _Atomic int woken;
+    (void)word;
+    atomic_fetch_add_explicit(&woken, count, memory_order_relaxed);
+}
+
 static __thread unsigned cpu; /* the CPU to whose shard this thread's magazines go */
 
 unsigned sy_os_cpu(void) { return cpu; }

@@ -177,3 +177,48 @@ MODEL_FOR_LOOM(an_item_is_looked_for_beside_a_move) {
     depot_holds(&client, OBJECTS);
     model_join(&other);
 }
+
+/* ---- the end of a client ---- */
+
+static uint64_t owned; /* what the owner of the client has: a cache, its slabs, objects that move */
+static bool is_gone;
+
+/* As a pass does, which trims a cache or moves its objects. */
+static void work_on_clients(void *arg) {
+    (void)arg;
+    begin_thread();
+    for (sy_client *it = NULL; (it = sy_client_pin_next(it ? it->number : 0)) != NULL;) {
+        assert(!is_gone && "a client that is in the roster has its owner");
+        owned++;
+        sy_client_unpin(it);
+    }
+}
+
+static void end_client(void) {
+    while (!sy_client_suspend(&client, NULL, NULL)) {}
+    is_gone = true;
+    owned = 0;
+    sy_client_close(&client);
+}
+
+MODEL(a_client_ends_when_passes_have_let_it_go) {
+    model_thread other;
+    begin();
+    model_start(&other, 1, work_on_clients, NULL);
+    end_client();
+    model_join(&other);
+    assert(owned == 0);
+}
+
+/* It had objects that are in use, so it goes on, and passes get it again. */
+MODEL(a_client_whose_end_is_refused_goes_on) {
+    model_thread other;
+    begin();
+    model_start(&other, 1, work_on_clients, NULL);
+    while (!sy_client_suspend(&client, NULL, NULL)) {}
+    owned++;
+    sy_client_resume(&client);
+    model_join(&other);
+    work_on_clients(NULL);
+    end_client();
+}

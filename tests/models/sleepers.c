@@ -41,18 +41,6 @@ int sy_os_barrier_threads(void) {
     return 0;
 }
 
-void sy_os_wait(_Atomic uint32_t *word, uint32_t expected) {
-    uint32_t same = expected; /* the system reads the newest value */
-    if (atomic_compare_exchange_strong(word, &same, expected)) model_wait(word);
-}
-
-/* A store to the word wakes its waiters already. */
-void sy_os_wake(_Atomic uint32_t *word, int count) {
-    static _Atomic int woken;
-    (void)word;
-    atomic_fetch_add_explicit(&woken, count, memory_order_relaxed);
-}
-
 static sy_thread *reached_thread;
 static model_thread other;
 static uintptr_t taken[3]; /* by the thread, before the other one starts */
