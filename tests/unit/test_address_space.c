@@ -124,6 +124,36 @@ static void freed_memory_serves_any_size_below_a_limit(void **state) {
     for (int i = 0; i < 2; i++) run_in_child(free_all_then_allocate, &sizes[i]);
 }
 
+static size_t slabs_of(const sy_cache *cache) {
+    sy_cache_stats stats;
+    sy_cache_get_stats(cache, &stats);
+    return stats.slabs;
+}
+
+/* The freed objects wait in this thread's magazines, and keep a slab of each cache. */
+static void free_in_many_caches(void *arg) {
+    enum { CACHES = 100, OBJECTS = 20 };
+    static sy_cache *caches[CACHES];
+    static void *objects[OBJECTS];
+    (void)arg;
+    for (int i = 0; i < CACHES; i++) {
+        caches[i] = sy_cache_create(&(sy_cache_config){.size = 1000});
+        for (int j = 0; j < OBJECTS; j++) must((objects[j] = sy_cache_alloc(caches[i])) != NULL);
+        for (int j = 0; j < OBJECTS; j++) sy_cache_free(caches[i], objects[j]);
+        must(slabs_of(caches[i]) > 0);
+    }
+    set_limit(RLIMIT_AS, address_space());
+    while (sy_malloc(3000)) {}
+    must(errno == ENOMEM);
+    for (int i = 0; i < CACHES; i++) must(slabs_of(caches[i]) == 0);
+}
+
+static void freed_objects_of_all_caches_serve_below_a_limit(void **state) {
+    needs(SY_OS_LIMITS);
+    (void)state;
+    run_in_child(free_in_many_caches, NULL);
+}
+
 static void start_under_a_limit(void *resource) {
     int which = *(int *)resource;
     set_limit(which, (which == RLIMIT_AS ? address_space() : writable()) + 48 * MIB);
@@ -314,6 +344,7 @@ int main(void) {
         cmocka_unit_test(up_to_a_limit_all_can_be_had),
         cmocka_unit_test(chunks_without_runs_make_room_for_tables),
         cmocka_unit_test(freed_memory_serves_any_size_below_a_limit),
+        cmocka_unit_test(freed_objects_of_all_caches_serve_below_a_limit),
         cmocka_unit_test(what_the_system_does_not_promise_is_refused),
     };
     return cmocka_run_group_tests_name("address_space", tests, NULL, NULL);

@@ -23,8 +23,6 @@
 #include <cmocka.h>
 
 #include <semaphore.h>
-#include <signal.h>
-#include <ucontext.h>
 
 #include <slabyard/slabyard.h>
 
@@ -37,8 +35,8 @@
 #include "os/os.h"
 #include "reclaim/slack.h"
 #include "support/child.h"
-#include "support/sanitized.h"
 #include "support/services.h"
+#include "support/traps.h"
 #include "vmem/arena.h"
 
 enum {
@@ -49,7 +47,6 @@ enum {
     PATIENCE = 300, /* seconds */
     QUANTUM = 4096,
     RESOURCE = 1 << 20, /* quanta */
-    TRAP_FLAG = 1 << 8,
 };
 
 static sy_cache *cache, *spare; /* the spare one has no object before the operation */
@@ -616,7 +613,6 @@ static void *hold_lock(void *arg) {
     return arg;
 }
 
-#ifdef __x86_64__
 /* The other thread takes the lock, this one forks without it. In the child it returns and completes
  * its operation. */
 static void fork_beside_holder(void) {
@@ -638,23 +634,15 @@ static unsigned with_lock(void) {
     return hold_other ? 499 : 29;
 }
 
-/* Not in the C library, nor in the kernel's clock_gettime, which never ends at this speed. */
-static bool is_of_program(uintptr_t place) {
-    extern const char __executable_start[], etext[];
-    return place >= (uintptr_t)__executable_start && place < (uintptr_t)etext;
-}
-
 /* With an argument of 1, a fork comes at every instruction. */
 static unsigned without_lock(void) { return with_lock() == 1 ? 1 : 10 * with_lock() + 7; }
 
-static void trap(int signal, siginfo_t *info, void *context) {
-    (void)signal, (void)info;
-    ucontext_t *at = context;
+static void step(void *context) {
     if (!stepping) {
-        at->uc_mcontext.gregs[REG_EFL] &= ~(long long)TRAP_FLAG;
+        clear_trap_flag(context);
         return;
     }
-    uint64_t place = (uint64_t)at->uc_mcontext.gregs[REG_RIP];
+    uintptr_t place = trapped_at(context);
     if (place == last_place) return; /* a repeated instruction, such as rep stos */
     if (!is_of_program(place)) return;
     last_place = place;
@@ -666,18 +654,9 @@ static void trap(int signal, siginfo_t *info, void *context) {
         wait_for(&go_on);
     } else if (held && !sy_lock_is_mine(held_lock)) {
         fork_beside_holder();
-        if (is_child) at->uc_mcontext.gregs[REG_EFL] &= ~(long long)TRAP_FLAG;
+        if (is_child) clear_trap_flag(context);
     }
 }
-
-static inline void set_trap_flag(void) {
-    __asm__ volatile("pushfq\n\torq $0x100, (%%rsp)\n\tpopfq" ::: "memory", "cc");
-}
-static const bool CAN_STEP = !SANITIZED;
-#else
-static void set_trap_flag(void) {}
-static const bool CAN_STEP = false;
-#endif
 
 static void *run_in_steps(void *arg) {
     at_work->prepare();
@@ -703,10 +682,7 @@ static void fork_here(void) {
 
 static void set_up(const operation *it) {
     at_work = it;
-#ifdef __x86_64__
-    struct sigaction action = {.sa_sigaction = trap, .sa_flags = SA_SIGINFO};
-    must(sigaction(SIGTRAP, &action, NULL) == 0);
-#endif
+    must(call_at_traps(step));
     sy_lock_patience_ns = sy_stack_patience_ns = 0;
     sy_set_decay(0); /* while the operation stands, no time passes for it */
     must(sem_init(&stopped, 0, 0) == 0 && sem_init(&go_on, 0, 0) == 0);

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <semaphore.h>
 #include <time.h>
 
 #include <cmocka.h>
@@ -22,6 +23,7 @@
 #include "support/ages.h"
 #include "support/sanitized.h"
 #include "support/services.h"
+#include "support/traps.h"
 
 /* Uses the real clock. */
 static int begin_in_real_time(void **state) {
@@ -613,12 +615,62 @@ static void no_thread_starts_during_anothers_pause(void **state) {
     starts = 0;
     for (uintptr_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, pause_and_start, (void *)(i + 1)), 0);
-    while (starts < 500) rest();
+    while (starts < 100) rest();
     over = true;
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     sy_maintenance_stop();
     assert_int_equal(sy_maintenance_start(), 0);
     sy_maintenance_stop();
+}
+
+static volatile unsigned traps_left; /* until the pause begins */
+static bool was_late;                /* the thread was started before */
+static sem_t pause_now, start_over;
+static _Atomic bool has_pause;
+
+static void let_pause_begin(void *context) {
+    if (!is_of_program(trapped_at(context)) || --traps_left) return;
+    clear_trap_flag(context);
+    was_late = sy_maintenance_runs();
+    sem_post(&pause_now);
+    for (int looks = 0; looks < 3 && !has_pause; looks++) rest();
+}
+
+static void *pause_when_told(void *arg) {
+    sem_wait(&pause_now);
+    bool ran = sy_maintenance_pause();
+    has_pause = true;
+    sem_wait(&start_over);
+    must(!sy_maintenance_runs());
+    sy_maintenance_resume(ran);
+    must(sy_maintenance_runs() == ran);
+    return arg;
+}
+
+/* Another thread begins a pause at this instruction of a start; false: it was over before. */
+static bool pause_at(unsigned instruction) {
+    pthread_t other;
+    has_pause = was_late = false;
+    traps_left = instruction;
+    must(pthread_create(&other, NULL, pause_when_told, NULL) == 0);
+    set_trap_flag();
+    bool started = sy_maintenance_start() == 0;
+    while (traps_left) {}
+    sem_post(&start_over);
+    pthread_join(other, NULL);
+    must(started || errno == EPERM);
+    sy_maintenance_stop();
+    return !was_late;
+}
+
+static void a_pause_begins_at_any_instruction_of_a_start(void **state) {
+    (void)state;
+    if (!CAN_STEP) skip();
+    must(call_at_traps(let_pause_begin));
+    must(sem_init(&pause_now, 0, 0) == 0 && sem_init(&start_over, 0, 0) == 0);
+    unsigned instruction = 1;
+    while (pause_at(instruction)) instruction++;
+    must(instruction > 5);
 }
 
 static void enter_a_sandbox(void *arg) {
@@ -689,6 +741,7 @@ int main(void) {
         REAL(without_files_there_is_no_observer),
         REAL(a_pause_ends_it_and_keeps_it_away),
         REAL(no_thread_starts_during_anothers_pause),
+        REAL(a_pause_begins_at_any_instruction_of_a_start),
         REAL(in_a_sandbox_it_does_not_run),
     };
     return cmocka_run_group_tests_name("maintenance", tests, NULL, NULL);

@@ -95,6 +95,27 @@ static void the_threads_stack_is_the_one_it_left(void **state) {
     sy_os_on_own_stack(ask_about_both, (void *)frame_of_caller());
 }
 
+static void find(void *frame) {
+    sy_os_data data;
+    sy_os_find((uintptr_t)frame, &data);
+    must(data.region == SY_OS_OWN_STACK);
+}
+
+static void *find_ones_frame(void *arg) {
+    sy_os_on_own_stack(find, (void *)frame_of_caller());
+    return arg;
+}
+
+static void an_address_on_it_is_found_there(void **state) {
+    needs(SY_OS_STACKS);
+    (void)state;
+    if (!SWITCHES) skip();
+    pthread_t other;
+    find_ones_frame(NULL);
+    assert_int_equal(pthread_create(&other, NULL, find_ones_frame, NULL), 0);
+    pthread_join(other, NULL);
+}
+
 /* ---- who looks at the stack ---- */
 
 static const void *caller;
@@ -174,6 +195,7 @@ int main(void) {
         cmocka_unit_test(there_is_room),
         cmocka_unit_test(a_call_within_stays_there),
         cmocka_unit_test(the_threads_stack_is_the_one_it_left),
+        cmocka_unit_test(an_address_on_it_is_found_there),
         cmocka_unit_test(tables_lead_to_the_caller),
         cmocka_unit_test(what_waits_on_the_stack_for_signals_stays),
     };
