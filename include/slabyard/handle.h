@@ -294,22 +294,22 @@ static inline bool sy_handle_in_range(const struct sy_handle_head *head, sy_hand
 }
 
 /* Makes the object of a free ordinal live. No other thread changes a free word. */
-static inline void *sy_handle_enliven(const struct sy_handle_head *head, uint64_t ordinal,
-                                      sy_handle *handle) {
+static inline void sy_handle_enliven(const struct sy_handle_head *head, uint64_t ordinal,
+                                     sy_handle *handle) {
     uint64_t *word = &head->words[ordinal];
     uint64_t live = __atomic_load_n(word, __ATOMIC_RELAXED) + (UINT64_C(1) << SY_HANDLE_GENERATION);
     live |= SY_HANDLE_LIVE;
     __atomic_store_n(word, live, __ATOMIC_RELEASE);
     *handle = (live >> SY_HANDLE_GENERATION << SY_HANDLE_GENERATION) | ordinal;
-    return sy_handle_place(head, ordinal);
 }
 
 static inline void *sy_handle_alloc_inline(sy_cache *cache, sy_handle *handle) {
     const struct sy_handle_head *head = sy_handle_head_of(cache);
     uintptr_t ordinal;
-    if (SY_LIKELY(sy_loaded_pop(sy_handle_loaded(head), &ordinal)))
-        return sy_handle_enliven(head, ordinal, handle);
-    return SY_ABI_NAME(sy_handle_alloc_slow)(cache, handle);
+    if (SY_UNLIKELY(!sy_loaded_pop(sy_handle_loaded(head), &ordinal)))
+        return SY_ABI_NAME(sy_handle_alloc_slow)(cache, handle);
+    sy_handle_enliven(head, ordinal, handle);
+    return sy_handle_place(head, ordinal);
 }
 
 static inline void *sy_handle_get_inline(const sy_cache *cache, sy_handle handle) {

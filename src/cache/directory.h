@@ -13,9 +13,9 @@
  * ordinal below sy_ordinals_limit has a word. A slab gets a range of ordinals from an arena of
  * ordinals; their number is a multiple of 64. When the slab is released, its words become zero,
  * which is the word of no object. A trim, or a pass after some time, discards the pages of words
- * that no slab uses. Of a released slab, 4 bytes for 64 slots remain (`highest`). Ordinals that are
- * blocks (blocks.h) use neither `places` nor, as long as they are, `highest`: these tables then
- * take no memory.
+ * that no slab uses. Of a released slab, 4 bytes for 64 slots remain (`highest`). Of ordinals that
+ * are blocks (blocks.h), `places` is neither written nor read, and `highest` is read only: so where
+ * pages that were never written take no memory, these tables take none.
  *
  * Below: vmem/, os/. Above: refill.c, handle.c.
  */

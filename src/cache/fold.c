@@ -82,6 +82,7 @@ static size_t fold(sy_cache *cache, sy_ordinal_block *block, const sy_moves *mov
     sy_block_delist(&cache->blocks, block);
     sy_fork_order();
     block->folded = record;
+    sy_fork_order(); /* a child that has the sign has the record */
     sy_block_sign(block->first, sign_of(cache));
     __atomic_store_n(&cache->blocks.folds, cache->blocks.folds + 1, __ATOMIC_RELEASE);
     sy_block_enlist(&cache->blocks, block);

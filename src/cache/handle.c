@@ -15,8 +15,8 @@
  * The thread that makes a word free owns the ordinal, and puts it in a magazine. A word that is
  * free or zero is changed only by the owner of its ordinal, which is a thread or the ordinal's
  * slab. A thread with a stale handle changes nothing, because the handle's generation is not in the
- * word any more. This generation never comes back: the generations of a word rise, and a later slab
- * with this ordinal continues from highest_generations.
+ * word any more. This generation never comes back: the generations of a word rise, and a later
+ * owner of this ordinal continues from the highest one (directory.h, blocks.h).
  *
  * Memory order: writes to an object happen before its free, which releases the word. The next owner
  * gets the ordinal through the same thread's magazine or through the depot; both order its accesses
@@ -106,7 +106,8 @@ void *SY_ABI_NAME(sy_handle_alloc_slow)(sy_cache *cache, sy_handle *handle) {
     if (cache->flags & SY_MOVABLE) return alloc_movable(cache, handle);
     if (!take_ordinal(cache, &ordinal)) return NULL;
     SY_INVARIANT(word_is_free(cache, ordinal));
-    return sy_handle_enliven(&cache->names, ordinal, handle);
+    sy_handle_enliven(&cache->names, ordinal, handle);
+    return sy_handle_place(&cache->names, ordinal);
 }
 
 bool SY_ABI_NAME(sy_handle_put_slow)(sy_cache *cache, uint32_t ordinal) {

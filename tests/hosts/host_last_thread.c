@@ -39,15 +39,21 @@ static void leave_proc(void) {
     pthread_t thread; /* for its end the C library loads a file, which is not there afterwards */
     CHECK(pthread_create(&thread, NULL, end_at_once, NULL) == 0 && pthread_join(thread, NULL) == 0);
     if (chroot("/sys") == 0) return;
-    if (unshare(CLONE_NEWUSER) == 0) (void)!chroot("/sys");
+    if (unshare(CLONE_NEWUSER) == 0 && chroot("/sys") == 0) return;
+    fprintf(stderr, "not tested without /proc: this user may not leave it\n");
 }
 
 static void (*prepare)(void) = stay; /* called in each child */
+
+#ifndef BEGIN
+#    define BEGIN ((void)0) /* where there is more to be done afterwards */
+#endif
 
 /* In a child whose output goes to the pipe. */
 static void run_child(int out, body *last, size_t ms, bool free_all) {
     static void *kept[40];
     prepare();
+    BEGIN;
     dup2(out, STDOUT_FILENO);
     atexit(say_goodbye);
     printf("hello\n");

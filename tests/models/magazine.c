@@ -219,6 +219,8 @@ MODEL(a_client_whose_end_is_refused_goes_on) {
     owned++;
     sy_client_resume(&client);
     model_join(&other);
+    uint64_t before = owned;
     work_on_clients(NULL);
+    assert(owned == before + 1);
     end_client();
 }

@@ -143,7 +143,8 @@ static void free_in_many_caches(void *arg) {
         must(slabs_of(caches[i]) > 0);
     }
     set_limit(RLIMIT_AS, address_space());
-    while (sy_malloc(3000)) {}
+    size_t count = 0;
+    while (sy_malloc(3000)) must(++count < 20000);
     must(errno == ENOMEM);
     for (int i = 0; i < CACHES; i++) must(slabs_of(caches[i]) == 0);
 }

@@ -293,6 +293,7 @@ static void find_slack(void) {
 enum { NAMES = 600, NAMES_KEPT = 20 };
 static sy_cache *movable;
 static sy_handle names[NAMES]; /* 0: freed */
+static sy_handle freed_names[NAMES];
 
 static void look_up_names(void) {
     sy_read_guard guard = sy_read_enter();
@@ -302,23 +303,34 @@ static void look_up_names(void) {
     }
     sy_read_leave(guard);
 }
+static void make_name(size_t i) {
+    sy_read_guard guard = sy_read_enter();
+    size_t *made = sy_handle_prepare(movable, &names[i]);
+    must(made != NULL);
+    *made = i;
+    sy_handle_publish(movable, names[i]);
+    sy_read_leave(guard);
+}
 static void leave_names(void) {
     movable = sy_cache_create(&(sy_cache_config){.size = 56, .flags = SY_HANDLES | SY_MOVABLE});
     must(movable != NULL);
-    for (size_t i = 0; i < NAMES; i++) {
-        size_t *made = sy_handle_prepare(movable, &names[i]);
-        must(made != NULL);
-        *made = i;
-        sy_handle_publish(movable, names[i]);
-    }
+    for (size_t i = 0; i < NAMES; i++) make_name(i);
     for (size_t i = 0; i < NAMES; i++)
         if (i % NAMES_KEPT) {
             must(sy_handle_free(movable, names[i]));
+            freed_names[i] = names[i];
             names[i] = 0;
         }
     sy_thread_flush();
 }
 static void fold_names(void) { sy_cache_trim(movable); }
+/* No object gets a handle that an earlier one had. */
+static void make_names_again(void) {
+    for (size_t i = 0; i < NAMES; i++)
+        if (!names[i]) make_name(i);
+    for (size_t i = 0; i < NAMES; i++)
+        must(!freed_names[i] || !sy_handle_pin(movable, freed_names[i]));
+}
 static void leave_folded_names(void) {
     leave_names();
     fold_names();
@@ -329,6 +341,7 @@ static void go_on_in_child(void) {
     must(sy_verify() == 0);
     if (movable) fold_names();
     if (movable) look_up_names();
+    if (movable) make_names_again();
     find_slack();
     work_on();
     must(sy_verify() == 0);

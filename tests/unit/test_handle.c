@@ -512,7 +512,8 @@ static void a_program_may_write_the_word_of_an_ordinal_that_it_took(void **state
     assert_int_equal(sy_cache_in_use(cache), 1);
     must(sy_handle_of(sy_handle_place(head, ordinal)) == 0);
     sy_handle handle;
-    void *object = sy_handle_enliven(head, ordinal, &handle);
+    sy_handle_enliven(head, ordinal, &handle);
+    void *object = sy_handle_place(head, ordinal);
     must(sy_handle_get(cache, handle) == object && sy_handle_of(object) == handle);
     uint64_t word = head->words[ordinal];
     head->words[ordinal] = (word & ~SY_HANDLE_STATE) | SY_HANDLE_DYING;

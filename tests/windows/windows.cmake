@@ -45,7 +45,7 @@ set_property(SOURCE ${fake} APPEND PROPERTY COMPILE_DEFINITIONS ${to_real})
 
 # Headers, helpers and functions of other systems.
 set(foreign "#include[^\n]*(sys/(epoll|prctl|ptrace|socket|stat|syscall|uio|un)|arpa/|netinet/|linux/")
-string(APPEND foreign "|ucontext|dlfcn|link\\.h|<unwind|os/linux/|support/(resident|bank|steps|small_pages)\\.h)")
+string(APPEND foreign "|ucontext|dlfcn|link\\.h|<unwind|os/linux/|support/(resident|bank|steps|small_pages|traps)\\.h)")
 string(APPEND foreign "|(fopencookie|malloc_trim|mallopt|mlockall|msync) *\\(|alignas\\(1 << 22\\)")
 
 # Programs of what Windows lacks: their child processes run all tests (maintenance, trim_some); they
