@@ -418,6 +418,27 @@ static void by_age_a_trim_takes_what_was_free_before(void **state) {
     assert_int_equal(sy_chunk_count().chunks, 0);
 }
 
+/* Between two steps, units that the trim has cleaned are taken. */
+static void units_that_are_in_use_again_do_not_age(void **state) {
+    needs(SY_OS_DISCARDS);
+    (void)state;
+    enum { OTHERS = 40 };
+    sy_slab *others[OTHERS];
+    sy_chunk_trim(&sy_memory_main);
+    sy_slab *kept = take_units(1), *old = take_units(20);
+    sy_run_give(old);
+    assert_int_equal(trim_in_steps(true, 0), 0);
+    size_t bytes = 0;
+    uint64_t trim = sy_chunk_begin_trim(&sy_memory_main);
+    while (!bytes) assert_true(sy_chunk_trim_step(&sy_memory_main, trim, true, &bytes));
+    for (int i = 0; i < OTHERS; i++) others[i] = take_units(1);
+    while (sy_chunk_trim_step(&sy_memory_main, trim, true, &bytes)) {}
+    sound();
+    for (int i = 0; i < OTHERS; i++) sy_run_give(others[i]);
+    sy_run_give(kept);
+    sy_chunk_trim(&sy_memory_main);
+}
+
 /* Each trim visits each chunk, while other threads take and give runs. */
 static void trims_that_overlap_leave_nothing_out(void **state) {
     needs(SY_OS_DISCARDS);
@@ -590,6 +611,7 @@ int main(void) {
         cmocka_unit_test(threads_never_get_the_same_run),
         cmocka_unit_test(a_step_gives_back_a_few_units),
         cmocka_unit_test(by_age_a_trim_takes_what_was_free_before),
+        cmocka_unit_test(units_that_are_in_use_again_do_not_age),
         cmocka_unit_test(trims_that_overlap_leave_nothing_out),
         cmocka_unit_test(dirty_units_are_taken_first),
         cmocka_unit_test(clean_units_are_exchanged_for_dirty_ones_that_lie_apart),
