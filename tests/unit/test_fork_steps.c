@@ -311,16 +311,25 @@ static void make_name(size_t i) {
     sy_handle_publish(movable, names[i]);
     sy_read_leave(guard);
 }
+static void free_name(size_t i) {
+    must(sy_handle_free(movable, names[i]));
+    freed_names[i] = names[i];
+    names[i] = 0;
+}
 static void leave_names(void) {
     movable = sy_cache_create(&(sy_cache_config){.size = 56, .flags = SY_HANDLES | SY_MOVABLE});
     must(movable != NULL);
-    for (size_t i = 0; i < NAMES; i++) make_name(i);
-    for (size_t i = 0; i < NAMES; i++)
-        if (i % NAMES_KEPT) {
-            must(sy_handle_free(movable, names[i]));
-            freed_names[i] = names[i];
-            names[i] = 0;
+    /* What is freed has higher generations than what stays, and those of the first names, whose
+     * words become zero first, are the highest. */
+    for (size_t i = 0; i < NAMES; i++) {
+        make_name(i);
+        for (int again = i < NAMES / 2 ? 2 : 1; again > 0 && i % NAMES_KEPT; again--) {
+            free_name(i);
+            make_name(i);
         }
+    }
+    for (size_t i = 0; i < NAMES; i++)
+        if (i % NAMES_KEPT) free_name(i);
     sy_thread_flush();
 }
 static void fold_names(void) { sy_cache_trim(movable); }
