@@ -24,14 +24,11 @@
 #include "one_movable.h"
 
 static alignas(64) uint64_t words[SY_BLOCK_ORDINALS];
-static uintptr_t places[1]; /* read where an object is made, and not used */
 static sy_block_entry entry;
 static uint64_t object; /* the memory of the objects that ordinal 0 has one after the other */
 static sy_ordinal_block block;
 
 uint64_t *sy_directory_words(void) { return words; }
-
-uintptr_t *sy_directory_places(void) { return places; }
 
 sy_block_entry *sy_directory_blocks(void) { return &entry; }
 

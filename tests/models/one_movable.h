@@ -62,7 +62,6 @@ static void begin_cache(order_by how) {
     cache.kind = &sy_kind_movable;
     cache.basic = &sy_kind_plain;
     cache.names.words = sy_directory_words();
-    cache.names.places = sy_directory_places();
     cache.names.limit = 2;
     cache.names.live = SY_HANDLE_MOVING;
     cache.names.slot = CACHE_NUMBER << SY_HANDLE_CACHE | SY_HANDLE_LIVE;
